@@ -48,6 +48,20 @@ def test_every_sum_is_rounded_as_the_rule_says(clamp: tuple[int, int], zero_poin
     np.testing.assert_array_equal(outputs(found, sums, clamp), want)
 
 
+@pytest.mark.parametrize("off", range(-7, 8))
+def test_steps_far_from_where_real_numbers_have_them_are_none(
+    off: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a rule that rounds each sum as one further on: its steps are the right ones, or said to be none."""
+    monkeypatch.setattr(two_products, "requantize", lambda sums, m, s: requantize(sums + off, m, s))
+    multiplier, shift = quantize_multipliers(np.ones(2))
+    edge = np.full(2, 20)
+    steps = two_products.steps_of(multiplier, shift, 0, (-3, 3), (-edge, edge))
+    assert (steps is not None) == (abs(off) <= 3)
+    if steps is not None:
+        assert steps.at.tolist() == [[output - off for output in range(-2, 4)]] * 2
+
+
 def test_sums_of_many_bits_are_rounded_by_eight_more() -> None:
     """Of an AVR's kernels: outputs that reach over 20 bits. Each sum on both sides of a step, and some others."""
     multiplier, shift = quantize_multipliers(np.geomspace(3e-4, 6e-4, 40))

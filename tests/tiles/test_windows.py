@@ -22,7 +22,8 @@ from tinyet.numerics import Int64
 from tinyet.tiles.core import PAGES, CorePage
 from tinyet.tiles.form import Form
 from tinyet.tiles.windows import Runs, Windows
-from tinyet.tiles.windows_code import best, files, made
+from tinyet.tiles.windows_code import code_of, files, made
+from tinyet.tiles.windows_forms import LARGEST_KEPT, best, forms, least_cycles
 
 ROWS = 3
 
@@ -186,6 +187,22 @@ def test_runs() -> None:
 def test_the_best_of_much_code_has_a_loop() -> None:
     small, large = best(windows(12, 5, 5)), best(windows(12, 11, 11))
     assert (small.block, small.turn, large.turn) == (6, 5, 1)
+
+
+@pytest.mark.parametrize("w", [WINDOWS[0], WINDOWS[2], WINDOWS[7], WINDOWS[10], windows(20, 6, 2)])
+def test_no_form_is_cheaper_than_the_best(w: Windows) -> None:
+    prices = {}
+    for form in forms(replace(w, channels=1)):
+        try:
+            function = made(form)
+        except InternalError:
+            continue
+        cycles = function.work("cortex-m4", 4).cycles
+        assert least_cycles(code_of(form)) <= cycles
+        size = function.nest.code_bytes
+        prices[form.block, form.turn, form.by_taps] = size > LARGEST_KEPT, size * cycles**8
+    found = best(w)
+    assert prices[found.block, found.turn, found.by_taps] == min(prices.values())
 
 
 @pytest.mark.parametrize(

@@ -132,11 +132,12 @@ def _thumb(address: int, data: bytes) -> Iterator[tuple[int, Instruction]]:
     under_it = 0
     at = 0
     while at < len(words):
-        first, second = words[at], words[at + 1] if at + 1 < len(words) else 0
-        instruction = decode(first, second)
+        first = words[at]
+        wide = is_wide(first)
+        instruction = decode(first, words[at + 1] if wide and at + 1 < len(words) else 0)
         if under_it:
             operands = (*instruction.operands, FLAGS)
             instruction = instruction._replace(conditional=True, operands=operands)
         under_it = it_length(first) or max(0, under_it - 1)
         yield address + 2 * at, instruction
-        at += 2 if is_wide(first) else 1
+        at += 2 if wide else 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -217,6 +218,8 @@ def clamp_range(clamp: tuple[float, float], type_: TensorType) -> tuple[int, int
     return low, high
 
 
+# Of a layer it is asked by each kernel, and for each block of the reference: arrays of one number take their time.
+@lru_cache(maxsize=1024)
 def zero_or_round(bound: float, scale: float) -> int | None:
     """round(bound / scale) in float32, or None for an infinite bound."""
     if math.isinf(bound):

@@ -11,6 +11,7 @@ from tinyet.errors import InternalError, TinyetError, UnsupportedShape, UsageErr
 from tinyet.ir import Array, Attrs, Graph, Node, Shape, State, Tensor, problems_of, size_complaints, subgraphs
 from tinyet.ir.budget import Budget
 from tinyet.ir.limits import MAX_NODES, shape_complaint
+from tinyet.ir.memoize import memoize
 from tinyet.ops import (
     adaptive_avg_pool2d,
     add,
@@ -281,7 +282,13 @@ def whole_problems(graph: Graph) -> list[str]:
     found += [f"output {t.name} is a constant" for t in graph.outputs if t.is_constant]
     if not graph.user_outputs:
         found.append("it has no outputs")
-    return found or size_complaints(graph, lambda node: op_of(node).macs(node))
+    return found or size_complaints(graph, _macs)
+
+
+# Most passes leave most nodes as they are.
+@memoize
+def _macs(node: Node) -> int:
+    return op_of(node).macs(node)
 
 
 def may_lie_in(graph: Graph, tensor: Tensor, op_of: Callable[[Node], Op] = op_of) -> set[Tensor]:

@@ -57,9 +57,10 @@ def float_sums(x: Array, weights: Array, bias: Array | None) -> float32.Float32:
     sums = np.zeros((values.shape[0], weights.shape[0]), np.float32)
     if bias is not None:
         sums += bias.astype(np.float32)
+    product = np.empty_like(sums)
     with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(weights.shape[1]):
-            sums += values[:, k : k + 1] * w[:, k]
+        for column, of_column in zip(values.T, np.ascontiguousarray(w.T), strict=True):
+            sums += np.multiply(column[:, None], of_column, out=product)
     return sums
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tinyet.boards.cpus import Family, Target
 from tinyet.ir import DType, Node, Tensor
+from tinyet.ir.memoize import memoize
 from tinyet.opset.access_order import AccessOrders
 from tinyet.opset.call import Call
 from tinyet.opset.cost import Cost, CostModel, estimate
@@ -155,6 +156,8 @@ def library_kernels(
     )
 
 
+# All kernels of a node's operator ask, for each target and after many passes.
+@memoize
 def signature(node: Node) -> str:
     """The dtypes of a node as one word: "s8" where first input and output agree, else "f32_s8" (from, to).
 

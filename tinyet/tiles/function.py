@@ -93,9 +93,9 @@ class Function(Generic[D_co]):
         turns, rest = divmod(units, self.tile.units)
         if rest or not turns:
             raise InternalError(f"{units} units by {self.tile.name}, {self.tile.units} at a time")
-        begin, rest = self._turn(core)
-        once = straight(core, begin) + rest
-        first = straight(core, self._timed(self.entry) + begin) + rest
+        begin, others = self._turn(core)
+        once = straight(core, begin) + others
+        first = straight(core, self._timed(self.entry) + begin) + others
         leave = _taken(core, self._timed(self.leave))
         back = branch_if_unequal(OUTER).timed(self.page, {})
         again = Work(cycles=core.refill(back), taken_branches=1)

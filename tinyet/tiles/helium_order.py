@@ -13,7 +13,7 @@ import re
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
 
 from tinyet.timing.instruction import LOADS, STORES, Instruction, Kind
@@ -131,9 +131,15 @@ def _joined(lines: Sequence[str]) -> list[_Lines]:
     while left:
         operation = left[0].partition(" ")[0]
         count = 1 + (len(operation) - len(_PREDICATES) if operation.startswith(_PREDICATES) else 0)
-        found.append(_Lines(tuple(left[:count])))
+        found.append(_lines(tuple(left[:count])))
         del left[:count]
     return found
+
+
+# Kernels of all layers are made of the same lines.
+@lru_cache(maxsize=4096)
+def _lines(texts: tuple[str, ...]) -> _Lines:
+    return _Lines(texts)
 
 
 def loads_between(lines: Sequence[str]) -> list[str]:
@@ -194,7 +200,8 @@ def _listed(lines: tuple[str, ...]) -> tuple[str, ...]:
         code = [what for each in order for what in each.instructions]
         return sum(core.straight(code, code) for core in _JUDGING)
 
-    return tuple(text for each in min((joined, *orders), key=cycles) for text in each.texts)
+    distinct = dict.fromkeys(map(tuple, (joined, *orders)))
+    return tuple(text for each in min(distinct, key=cycles) for text in each.texts)
 
 
 def _predecessors(joined: Sequence[_Lines]) -> list[set[int]]:

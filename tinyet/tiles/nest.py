@@ -56,32 +56,7 @@ class Nest(Generic[N_co]):
     def work(self, core: Model, turns: Mapping[str, int]) -> Work:
         """What a call executes. turns: by label, how often a loop runs each time that control comes to it. Not fitted:
         summed up, block by block."""
-        back = {loop.last: (loop, turns[loop.label]) for loop in self.loops}
-        blocks: dict[tuple[int, int, bool], int] = {}
-
-        def run(at: int, end: int, times: int, start: int) -> int:
-            """From `at` on up to `end`, so often; the block that is open began at `start`. Where that begins which is
-            open at last."""
-            while at < end:
-                if at in back:
-                    loop, count = back[at]
-                    if count > 1:
-                        add(start, at, True, times)
-                        # A turn that was begun by the branch back: the last one's branch is not taken.
-                        again = run(loop.first, loop.last, times * (count - 1), loop.first)
-                        add(again, at, True, times * (count - 2))
-                        start = again
-                    add(start, at, False, times)
-                    start = at + 1
-                at += 1
-            return start
-
-        def add(start: int, last: int, taken: bool, times: int) -> None:
-            key = start, last, taken
-            blocks[key] = blocks.get(key, 0) + times
-
-        add(run(0, len(self.code), 1, 0), len(self.code) - 1, True, 1)
-        return executed(self._timed, core, blocks)
+        return executed(self._timed, core, blocks_of(len(self.code), self.loops, turns))
 
     @cached_property
     def _timed(self) -> Timed:
@@ -90,6 +65,36 @@ class Nest(Generic[N_co]):
 
 Blocks = Mapping[tuple[int, int, bool], int]
 """(first instruction, last one, whether the branch that it may be is taken): how often that runs."""
+
+
+def blocks_of(length: int, loops: Sequence[Loop], turns: Mapping[str, int]) -> Blocks:
+    """Of a call of so many instructions. turns: by label, how often a loop runs each time that control comes to it."""
+    back = {loop.last: (loop, turns[loop.label]) for loop in loops}
+    blocks: dict[tuple[int, int, bool], int] = {}
+
+    def run(at: int, end: int, times: int, start: int) -> int:
+        """From `at` on up to `end`, so often; the block that is open began at `start`. Where that begins which is
+        open at last."""
+        while at < end:
+            if at in back:
+                loop, count = back[at]
+                if count > 1:
+                    add(start, at, True, times)
+                    # A turn that was begun by the branch back: the last one's branch is not taken.
+                    again = run(loop.first, loop.last, times * (count - 1), loop.first)
+                    add(again, at, True, times * (count - 2))
+                    start = again
+                add(start, at, False, times)
+                start = at + 1
+            at += 1
+        return start
+
+    def add(start: int, last: int, taken: bool, times: int) -> None:
+        key = start, last, taken
+        blocks[key] = blocks.get(key, 0) + times
+
+    add(run(0, length, 1, 0), length - 1, True, 1)
+    return blocks
 
 
 Timed = Callable[[int], Instruction]

@@ -278,8 +278,8 @@ def clamped(value: str, low: int, high: int) -> list[Operation]:
 
 def compute(mnemonic: str, to: str, *operands: str, behind: str = "", step: str = "") -> Operation:
     """to = operation(operands); behind: what follows them, a constant or a shift."""
-    names = ", ".join(f"{{{name}}}" for name in (to, *operands))
-    return Operation(mnemonic, names + (f", {behind}" if behind else ""), (to,), tuple(operands), step=step)
+    names = "{" + "}, {".join((to, *operands)) + "}"
+    return Operation(mnemonic, f"{names}, {behind}" if behind else names, (to,), operands, step=step)
 
 
 def accumulate_long(low: str, high: str, *factors: str) -> Operation:

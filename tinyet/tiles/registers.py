@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 
 from tinyet.errors import InternalError
@@ -23,7 +24,8 @@ def allocated(operations: Sequence[Operation], fixed: Mapping[str, str], page: C
     """
     last = _last_mentions(operations, fixed)
     home = dict(fixed)
-    free = [register for register in page.registers if register not in fixed.values()]
+    taken = set(fixed.values())
+    free = sorted((register for register in page.registers if register not in taken), key=page.number)
     placed: Placed = []
     for i, (operation, ends) in enumerate(zip(operations, last, strict=True)):
         own: dict[str, str] = {}
@@ -79,5 +81,4 @@ def _last_mentions(operations: Sequence[Operation], fixed: Mapping[str, str]) ->
 
 
 def _give_back(free: list[str], register: str, page: CorePage) -> None:
-    free.append(register)
-    free.sort(key=page.number)
+    insort(free, register, key=page.number)

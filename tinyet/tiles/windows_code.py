@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from tinyet.errors import InternalError
 from tinyet.tiles import int16, printer
@@ -54,15 +54,6 @@ _MULTIPLIER, _OFFSET, _SHIFT, _ROUNDED, _BIAS, _BLOCKS_END, _RUNS_END, _STREAM_E
 _LARGEST_OFFSET = 4095
 _LARGEST_POST = 255
 """By which a store moves its base."""
-LARGEST_BLOCK = 8
-"""Outputs at a time, at most."""
-LARGEST_KEPT = 1024
-"""Bytes of code that an STM32F4's flash keeps."""
-_M4 = "cortex-m4"
-_ROWS = 4
-"""For which forms are compared."""
-_CODE_OF_CYCLES = 8
-"""Percent of code that a percent of cycles is worth."""
 
 
 @dataclass(frozen=True)
@@ -81,55 +72,24 @@ class Made:
 @lru_cache(1024)
 def made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
     """Raises InternalError for a block that does not fit the core."""
-    return _made(windows, page)
+    return function_of(code_of(windows, page))
 
 
-def _made(windows: Windows, page: CorePage = ARMV7E_M) -> Made:
-    code = _Code(windows, page)
+def code_of(windows: Windows, page: CorePage = ARMV7E_M) -> Code:
+    """Raises InternalError for too many taps."""
+    code = Code(windows, page)
     code.whole()
+    return code
+
+
+def function_of(code: Code) -> Made:
+    """With registers. Raises InternalError where there are not enough."""
     placed: Placed = []
     for first, end, resident in code.stretches():
-        fixed = {SP: SP, **dict(zip((_INPUTS, _OUTPUT, *resident), page.registers, strict=False))}
+        fixed = {SP: SP, **dict(zip((_INPUTS, _OUTPUT, *resident), code.page.registers, strict=False))}
         loops = [loop.moved(-first) for loop in code.loops]
-        placed += placed_in_order(code.found[first:end], loops, fixed, page, windows.name)
-    return Made(Nest(windows, page, placed, tuple(code.loops)), code.turns, code.frame)
-
-
-def best(windows: Windows) -> Windows:
-    """The same by blocks, a loop over kernel rows or none, and an order of products that take the fewest cycles on
-    Cortex-M4, where a percent of them is worth eight percent of code; of no more code than a flash keeps, if there are
-    such."""
-    form = _best(replace(windows, channels=1))
-    return replace(windows, block=form.block, turn=form.turn, by_taps=form.by_taps)
-
-
-@cache
-def _best(windows: Windows) -> Windows:
-    """Of a single channel, for all numbers of them. The functions are not kept: only one of them is called."""
-    functions = []
-    for form in _forms(windows):
-        try:
-            functions.append(_made(form))
-        except InternalError:
-            continue
-    small = [function for function in functions if function.nest.code_bytes <= LARGEST_KEPT]
-
-    def price(function: Made) -> int:
-        return function.nest.code_bytes * function.work(_M4, _ROWS).cycles ** _CODE_OF_CYCLES
-
-    return min(small or functions, key=price).nest.tile
-
-
-def _forms(windows: Windows) -> Iterator[Windows]:
-    longest = max(run.count for run in windows.runs)
-    turns = [n for n in range(1, windows.kernel_rows + 1) if windows.kernel_rows % n == 0]
-    for block in range(1, min(LARGEST_BLOCK, longest) + 1):
-        if block * windows.between % 2 and block < longest:
-            continue
-        for turn in {turns[0], turns[-1]}:
-            # Of one output both orders are the same.
-            for by_taps in (False, True)[: min(block, 2)]:
-                yield replace(windows, block=block, turn=turn, by_taps=by_taps)
+        placed += placed_in_order(code.found[first:end], loops, fixed, code.page, code.w.name)
+    return Made(Nest(code.w, code.page, placed, tuple(code.loops)), code.turns, code.frame)
 
 
 @lru_cache(256)
@@ -177,7 +137,7 @@ def _products(w: Windows, taps: int, count: int, odd: int) -> list[_Product]:
     return sorted(found, key=lambda p: (p.word, p.i))
 
 
-class _Code:
+class Code:
     """Instructions one after another, with the loops that they are in."""
 
     def __init__(self, windows: Windows, page: CorePage) -> None:
@@ -194,6 +154,11 @@ class _Code:
         self.given, self.planes, self.outputs, self.rows_end = (self.frame + 4 * i for i in range(4))
         if self.rows_end > _LARGEST_OFFSET:
             raise InternalError(f"{windows}: too many taps")
+
+    @property
+    def bytes(self) -> int:
+        """Of machine code."""
+        return self.page.instruction_bytes * len(self.found)
 
     def needed(self, taps: int) -> list[int]:
         """The taps that words of weights begin with, for all blocks."""

@@ -8,6 +8,8 @@ Registers: 0 to 15 are the core's, FLAGS those of comparisons; behind them come 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyet.timing.instruction import Instruction, Kind
 from tinyet.timing.vectors import FLAGS, PREDICATE, coprocessor
 
@@ -29,6 +31,8 @@ def is_wide(first: int) -> bool:
     return first >> 11 >= 0x1D
 
 
+# A firmware says most of its words often, and many firmwares say the same.
+@lru_cache(maxsize=1 << 14)
 def decode(first: int, second: int = 0) -> Instruction:
     """The instruction with these halfwords; `second` counts where the first announces it. A halfword that no manual
     defines is taken for data processing."""

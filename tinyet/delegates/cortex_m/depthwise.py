@@ -38,7 +38,7 @@ from tinyet.tiles.core import CorePage, page_of
 from tinyet.tiles.depthwise import Rows
 from tinyet.tiles.planes import Planes, files
 from tinyet.tiles.windows import Windows
-from tinyet.tiles.windows_code import best
+from tinyet.tiles.windows_forms import best
 
 HEADERS = (
     "tinyet_dsp.h",
