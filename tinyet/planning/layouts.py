@@ -119,7 +119,9 @@ class PlanCache:
     ) -> MemoryPlan:
         """`planned`, made once for all candidates that need the same."""
         # Not the graph, which goes when nobody else has it, and this with it.
-        needs = frozenset((node, v.call.scratch_bytes, *_promises(v.choice.kernel)) for node, v in chosen.items())
+        needs = frozenset(
+            (node, v.call.scratch_bytes, *_promises(v.choice.kernel)) for node, v in chosen.items()
+        )
         return self._made.get(
             (needs, tuple(fusion_groups), first, in_order, callers),
             lambda: planned(
