@@ -165,13 +165,18 @@ def test_plans_of_one_graph_share_calls_and_costs() -> None:
 
 @pytest.mark.usefixtures("young")
 def test_plans_of_one_graph_share_fused_layers_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever aim and target they are made for, and they are those of a graph that was never planned. All are forgotten
-    with the graph."""
+    """Whatever aim and target they are made for, and they are those of a graph that was never planned. All are
+    forgotten with the graph."""
     made: list[str] = []
 
     def counted(module: ModuleType, name: str) -> None:
         function = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *a, **k: made.append(name) or function(*a, **k))
+
+        def count(*args: Any, **kwargs: Any) -> Any:
+            made.append(name)
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, count)
 
     def planned(graph: Graph, aim: Objective) -> tuple[object, ...]:
         found = deploy(graph, M4.target, objective=aim)
@@ -238,8 +243,12 @@ def test_what_was_asked_for_last_is_kept() -> None:
     made: list[str] = []
     kept = Kept[str](5, len)
 
+    def make(word: str) -> str:
+        made.append(word)
+        return word
+
     def get(word: str) -> str:
-        return kept.get(word[0], lambda: made.append(word) or word)
+        return kept.get(word[0], lambda: make(word))
 
     assert [get(word) for word in ("aa", "bb", "a", "c", "dd")] == ["aa", "bb", "aa", "c", "dd"]
     assert made == ["aa", "bb", "c", "dd"]  # that made "bb" go
