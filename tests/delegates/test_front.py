@@ -150,12 +150,17 @@ def test_fused_layers_that_are_not_looked_at_would_not_be_taken(monkeypatch: pyt
     def taken(graph: Graph) -> list[list[tuple[tuple[Node, ...], int, float]] | None]:
         free = deploy(graph, M4.target)
         tiles = tile_candidates_of(
-            graph.nodes, unmoved(graph), lambda some: candidates_of(select_kernels(some, M4.target), M4.target)
+            graph.nodes,
+            unmoved(graph),
+            lambda some: candidates_of(select_kernels(some, M4.target), M4.target),
         )
         search = TilingSearch(graph, free.plan, free.decision.chosen, tiles, CYCLES)
         found = [search.within(search.most_alive * k // 8) for k in range(8, 1, -1)]
         looked.append(len(search._known))
-        return [s and [(each.fusion_group.nodes, each.bytes, each.cost) for each in s] for s in found]
+        return [
+            None if some is None else [(each.fusion_group.nodes, each.bytes, each.cost) for each in some]
+            for some in found
+        ]
 
     graphs = [Net(seed).program().graph for seed in range(6)]
     found, fewer = [taken(graph) for graph in graphs], sum(looked)

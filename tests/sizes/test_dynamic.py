@@ -18,6 +18,7 @@ from tinyet.auditing.audit import audit
 from tinyet.boards import load_board
 from tinyet.deployment import deploy
 from tinyet.errors import DataError, ModelError, ProgramError, TinyetError, UsageError
+from tinyet.planning.objective import Objective
 from tinyet.program import Program
 
 torch = pytest.importorskip("torch")
@@ -175,11 +176,14 @@ def test_a_view_that_moves_with_the_size_is_a_copy() -> None:
 
 @pytest.mark.usefixtures("young")
 def test_a_graph_goes_with_its_plans() -> None:
-    """Also where its kernels are for all sizes, and hold it at each."""
-    program = compiled(Last(), (1, 9, 4), ({1: dim(3, 9)},), integers=False)
-    deploy(program.graph, load_board("mps2_an385").target, size=program.size)
+    """Also where its kernels are for all sizes, and hold it at each, to say whether they work in place."""
+    program = compiled(nn.Conv1d(8, 8, 3, groups=8, padding=1), (1, 8, 9), ({2: dim(3, 9)},))
+    target = load_board("mps2_an385").target
+    aim = Objective(pins={"permute_0": "tinyet_transpose"})
+    found = deploy(program.graph, target, objective=aim, size=program.size)
+    assert any(each.choice.kernel.replaces is not None for each in found.decision.chosen.values())
     gone = weakref.ref(program.graph)
-    del program
+    del program, found
     gc.collect(0)
     assert gone() is None
 

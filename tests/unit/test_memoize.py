@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,16 +25,18 @@ from tinyet.deployment import deploy
 from tinyet.ir import Graph, Node, QuantParams, Tensor, TensorType, constant
 from tinyet.ir.memoize import memoize, memoize_by_weights
 from tinyet.ir.types import DType
+from tinyet.memory import MemoryPlan
 from tinyet.numerics import NO_CLAMP
 from tinyet.ops.conv2d import Conv2d
 from tinyet.ops.linear import Linear
 from tinyet.ops.reshape import Reshape
 from tinyet.ops.shared.clamped import clamp_of
-from tinyet.opset import cost
+from tinyet.opset import LayoutSupport, cost
 from tinyet.planning import fusion, layouts
-from tinyet.planning.candidates import candidates_of
+from tinyet.planning.candidates import Chosen, candidates_of
 from tinyet.planning.kept import Kept
 from tinyet.planning.kernel_selection import select_kernels
+from tinyet.planning.layouts import AccessOrderCache, plan_cache_of
 from tinyet.planning.objective import OPTIMIZE, Objective
 
 
@@ -162,13 +165,18 @@ def test_plans_of_one_graph_share_calls_and_costs() -> None:
 
 @pytest.mark.usefixtures("young")
 def test_plans_of_one_graph_share_fused_layers_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever aim and target they are made for, and they are those of a graph that was never planned. All are forgotten
-    with the graph."""
+    """Whatever aim and target they are made for, and they are those of a graph that was never planned. All are
+    forgotten with the graph."""
     made: list[str] = []
 
     def counted(module: ModuleType, name: str) -> None:
         function = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *a, **k: made.append(name) or function(*a, **k))
+
+        def count(*args: Any, **kwargs: Any) -> Any:
+            made.append(name)
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, count)
 
     def planned(graph: Graph, aim: Objective) -> tuple[object, ...]:
         found = deploy(graph, M4.target, objective=aim)
@@ -196,12 +204,51 @@ def test_plans_of_one_graph_share_fused_layers_and_memory(monkeypatch: pytest.Mo
     assert gone() is None
 
 
+def test_candidates_share_a_plan_of_memory_only_if_they_need_the_same() -> None:
+    graph = Net(0).program().graph
+    found = candidates_of(select_kernels(graph, M4.target), M4.target)
+    chosen = {node: each[0] for node, each in found.items()}
+    orders, cache = AccessOrderCache(), plan_cache_of(graph)
+
+    def plan(some: Chosen, *, first: bool = True, in_order: bool = True, callers: bool = False) -> MemoryPlan:
+        return cache.planned(graph, some, orders, (), first=first, in_order=in_order, callers=callers)
+
+    def but(node: Node, *, scratch: int = 0, **promises: Any) -> Chosen:
+        old = chosen[node]
+        call = replace(old.call, scratch_bytes=old.call.scratch_bytes + scratch)
+        choice = replace(old.choice, kernel=replace(old.choice.kernel, **promises))
+        return chosen | {node: replace(old, call=call, choice=choice)}
+
+    node = graph.nodes[0]
+    support = LayoutSupport(lambda node, *_: chosen[node].call, lambda *_: False)
+    others = (
+        but(node, scratch=64),
+        but(node, access_order=lambda *_: None),
+        but(node, replaces=lambda *_: False),
+        but(node, always_called=True),
+        but(node, layout_support=support),
+    )
+    plain = plan(chosen)
+    assert plan(but(node, symbol="other")) is plain
+    plans = [
+        *map(plan, others),
+        plan(chosen, first=False),
+        plan(chosen, in_order=False),
+        plan(chosen, callers=True),
+    ]
+    assert len({*map(id, (plain, *plans))}) == len(plans) + 1
+
+
 def test_what_was_asked_for_last_is_kept() -> None:
     made: list[str] = []
     kept = Kept[str](5, len)
 
+    def make(word: str) -> str:
+        made.append(word)
+        return word
+
     def get(word: str) -> str:
-        return kept.get(word[0], lambda: made.append(word) or word)
+        return kept.get(word[0], lambda: make(word))
 
     assert [get(word) for word in ("aa", "bb", "a", "c", "dd")] == ["aa", "bb", "aa", "c", "dd"]
     assert made == ["aa", "bb", "c", "dd"]  # that made "bb" go

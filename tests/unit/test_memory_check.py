@@ -18,7 +18,7 @@ from tinyet.ir import DType, Graph
 from tinyet.memory import MemoryPlan, check_plan, planner
 from tinyet.memory.accesses import Access, Alias, Piece, Span
 from tinyet.memory.check import check_accesses
-from tinyet.planning import layouts, search
+from tinyet.planning import layouts
 
 X, A, B = Span("x", 0, 8, 4), Span("a", 8, 8, 4), Span("b", 8, 8, 4)
 C, Y, W, Z = Span("c", 12, 4, 4), Span("y", 16, 4, 4), Span("w", 20, 4, 4), Span("z", 16, 8, 4)
@@ -218,12 +218,14 @@ def test_the_plan_that_is_taken_is_checked_and_no_other(monkeypatch: pytest.Monk
     assert deployment.plan.fusion_groups
     assert checked == [deployment.plan]
 
+    planned = layouts.planned
+
     def broken(*args: Any, **options: Any) -> MemoryPlan:
-        plan = layouts.planned(*args, **options)
+        plan = planned(*args, **options)
         return dataclasses.replace(
             plan, blocks=tuple(dataclasses.replace(block, offset=0) for block in plan.blocks)
         )
 
-    monkeypatch.setattr(search, "planned", broken)
+    monkeypatch.setattr(layouts, "planned", broken)
     with pytest.raises(InternalError):
         deployed(streamed.chain(DType.INT8), HOST)

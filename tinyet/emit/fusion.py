@@ -344,7 +344,7 @@ def cases(fusion_group: FusionGroup, scratch: Collection[Node]) -> list[Case]:
             case Shift(first, last, _, _, by):
                 found.append(Case((), Shift(first, last, 0, 0, by), ()))
             case Run(node) if node not in scratch:
-                found.append(Case(tuple(ahead), _settled(fusion_group, replace(action, top=0)), ()))
+                found.append(Case(tuple(ahead), _settled(fusion_group, action._replace(top=0)), ()))
                 ahead = []
             case _:
                 found.append(Case(tuple(ahead), _settled(fusion_group, action), ()))

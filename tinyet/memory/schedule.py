@@ -117,8 +117,8 @@ def scheduled(
     outputs: frozenset[int],
     budget: int,
 ) -> Schedule:
-    """`schedule`, with hashable arguments. A plan asks for the same order wherever calls do not work in place, and plans
-    for other kernels do."""
+    """`schedule`, with hashable arguments. A plan asks for the same order wherever calls do not work in place, and so
+    do plans for other kernels."""
     return schedule(steps, sizes, inputs=inputs, outputs=outputs, budget=budget)
 
 

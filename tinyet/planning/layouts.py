@@ -14,6 +14,7 @@ from tinyet.ir.memoize import memoize
 from tinyet.memory import MemoryPlan, check_plan, offsets, plan_memory, schedule
 from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.split import Split
+from tinyet.memory.timeline import AccessSchedule, access_schedule
 from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kernel, Layouts
@@ -34,6 +35,7 @@ class AccessOrderCache:
 
     def __init__(self) -> None:
         self._access_orders: dict[tuple[AccessOrders, Node, int], AccessOrder | None] = {}
+        self._access_schedules: dict[tuple[AccessOrders, Node], AccessSchedule | None] = {}
         self._replaces: dict[tuple[Callable[[Node, int], bool], Node, int], bool] = {}
 
     def access_order(self, kernel: Kernel, node: Node, index: int) -> AccessOrder | None:
@@ -45,6 +47,15 @@ class AccessOrderCache:
         if key not in self._access_orders:
             self._access_orders[key] = kernel.access_order(node, index)
         return self._access_orders[key]
+
+    def access_schedule(self, kernel: Kernel, node: Node) -> AccessSchedule | None:
+        """The steps of its call of a node; None if it promises nothing."""
+        if kernel.access_order is None:
+            return None
+        key = kernel.access_order, node
+        if key not in self._access_schedules:
+            self._access_schedules[key] = access_schedule(node, lambda n, i: self.access_order(kernel, n, i))
+        return self._access_schedules[key]
 
     def replaces(self, kernel: Kernel, node: Node, index: int) -> bool:
         """Whether its output may lie exactly over an input, or over its first bytes."""
@@ -119,7 +130,9 @@ class PlanCache:
     ) -> MemoryPlan:
         """`planned`, made once for all candidates that need the same."""
         # Not the graph, which goes when nobody else has it, and this with it.
-        needs = frozenset((node, v.call.scratch_bytes, *_promises(v.choice.kernel)) for node, v in chosen.items())
+        needs = frozenset(
+            (node, v.call.scratch_bytes, *_promises(v.choice.kernel)) for node, v in chosen.items()
+        )
         return self._made.get(
             (needs, tuple(fusion_groups), first, in_order, callers),
             lambda: planned(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tinyet.ir import Node
-from tinyet.memory import MemoryPlan, access_schedule
+from tinyet.memory import MemoryPlan
 from tinyet.memory.fusion import FusionGroup
 from tinyet.memory.inplace import fits_over
 from tinyet.ops import op_of
@@ -101,10 +101,7 @@ def own_bytes(
         return need
     if plan.is_callers(node.output):
         return need
-    size, found = (
-        node.output.type.bytes,
-        access_schedule(node, lambda n, i: access_orders.access_order(kernel, n, i)),
-    )
+    size, found = node.output.type.bytes, access_orders.access_schedule(kernel, node)
     overwritten, saved = plan.overwrites.get(node, (None, 0))[0], 0
     for i, tensor in variables:
         life = plan.blocks[plan.storage[tensor].block].lifetime
