@@ -19,8 +19,8 @@ PACKAGE = Path(tinyet.__file__).parent
 HOUSE: tuple[tuple[str, ...], ...] = (
     ("messages", "timing", "version"),
     ("errors",),
-    ("assets", "files", "ir", "stack", "tiles"),
-    ("answers", "boards", "numerics", "pages", "tflite"),
+    ("assets", "files", "ir", "tiles"),
+    ("answers", "boards", "numerics", "pages", "stack", "tflite"),
     ("build", "fx", "opset"),
     ("device", "features", "ops"),
     (

@@ -18,6 +18,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from tinyet.errors import ToolchainError
+from tinyet.files import elf_symbols
 
 # What compilers put behind a name, or around it: of copies, link-time optimization, C++.
 _SUFFIX = re.compile(r"\.(lto_priv|constprop|isra|part|cold|\d).*$")
@@ -84,14 +85,14 @@ class Flash:
         arm = self._elf["e_machine"] == "EM_ARM"
         file, found = "", list[Symbol]()
         marks: dict[int, bool] = {}
-        for symbol in table.iter_symbols():
-            kind, value, size = symbol["st_info"]["type"], symbol["st_value"], symbol["st_size"]
-            local = symbol["st_info"]["bind"] == "STB_LOCAL"
+        for symbol in elf_symbols.symbols(table):
+            kind, value, size = symbol.kind, symbol.value, symbol.size
+            local = symbol.bind == "STB_LOCAL"
             if kind == "STT_FILE":
                 file = symbol.name
             elif symbol.name.partition(".")[0] in ("$t", "$d", "$a", "$x"):
                 marks[value] = symbol.name[1] != "d"
-            elif kind in ("STT_OBJECT", "STT_FUNC") and isinstance(symbol["st_shndx"], int):
+            elif kind in ("STT_OBJECT", "STT_FUNC") and symbol.section is not None:
                 code = kind == "STT_FUNC"
                 start = value & ~1 if code and arm else value
                 found.append(Symbol(symbol.name, start, start + size, code, file if local else ""))

@@ -17,6 +17,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from tinyet.boards import Memory
 from tinyet.errors import ToolchainError
+from tinyet.files import elf_symbols
 
 Where = Literal["flash", "ram"]
 
@@ -147,14 +148,14 @@ def _measure(image: ELFFile) -> Size:
     tables = (
         part for part in parts if isinstance(part, SymbolTableSection) and part["sh_type"] == "SHT_SYMTAB"
     )
-    for symbol in (symbol for table in tables for symbol in table.iter_symbols()):
-        kind, value, home = symbol["st_info"]["type"], symbol["st_value"], sections.get(symbol["st_shndx"])
+    for symbol in (symbol for table in tables for symbol in elf_symbols.symbols(table)):
+        home = None if symbol.section is None else sections.get(symbol.section)
         if symbol.name in stack:
-            stack[symbol.name] = value
-        if symbol["st_size"] and kind in ("STT_OBJECT", "STT_FUNC") and home:
+            stack[symbol.name] = symbol.value
+        if symbol.size and symbol.kind in ("STT_OBJECT", "STT_FUNC") and home:
             # Bit 0 of a function's address says "Thumb" and is no part of the address.
-            address = value & ~1 if kind == "STT_FUNC" else value
-            symbols[symbol.name, address] = Symbol(symbol.name, address, symbol["st_size"], home)
+            address = symbol.value & ~1 if symbol.kind == "STT_FUNC" else symbol.value
+            symbols[symbol.name, address] = Symbol(symbol.name, address, symbol.size, home)
     ordered = tuple(sorted(sections.values(), key=lambda s: (s.address, s.name)))
     return Size(
         flash=sum(s.bytes for s in ordered if s.in_flash),

@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section, SymbolTableSection
 
 from tinyet.errors import ToolchainError
+from tinyet.files import elf_symbols
 from tinyet.timing import riscv, xtensa
 from tinyet.timing.instruction import Instruction
 from tinyet.timing.thumb import decode, is_wide, it_length
@@ -83,7 +84,7 @@ def read_code(elf: Path) -> Code:
         ]
         if not tables:
             raise ELFError("it has no symbols")
-        symbols = [symbol for table in tables for symbol in table.iter_symbols()]
+        symbols = [symbol for table in tables for symbol in elf_symbols.symbols(table)]
         instructions: dict[int, Instruction] = {}
         if (decoder := _DECODERS.get(image["e_machine"])) is not None:
             instructions = _WhereAsked(
@@ -98,11 +99,11 @@ def read_code(elf: Path) -> Code:
         functions: dict[str, Function] = {}
         for symbol in symbols:
             kind = symbol.name.partition(".")[0]
-            if isinstance(home := symbol["st_shndx"], int) and (kind == _CODE or kind in _OTHERS):
-                marks.setdefault(home, []).append((symbol["st_value"], kind == _CODE))
-            elif symbol["st_info"]["type"] == "STT_FUNC":
-                start = symbol["st_value"] & ~1
-                functions[symbol.name] = Function(start, start + symbol["st_size"])
+            if symbol.section is not None and (kind == _CODE or kind in _OTHERS):
+                marks.setdefault(symbol.section, []).append((symbol.value, kind == _CODE))
+            elif symbol.kind == "STT_FUNC":
+                start = symbol.value & ~1
+                functions[symbol.name] = Function(start, start + symbol.size)
         for index, found in marks.items():
             instructions.update(_decoded(image.get_section(index), sorted(found)))
     except (ELFError, OSError) as error:

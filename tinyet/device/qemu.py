@@ -23,6 +23,7 @@ from tinyet.build.size import check_elf
 from tinyet.device.child import Child
 from tinyet.device.links import PipeLink
 from tinyet.errors import EmulatorError
+from tinyet.files import elf_symbols
 
 # The emulated UART's least rate, on a slow host. Virtual UARTs know no baud rate.
 BYTES_PER_SECOND = 5000.0
@@ -55,11 +56,12 @@ def with_semihosting(elf: Path) -> bytes | None:
     try:
         image = ELFFile(io.BytesIO(data))
         table = image.get_section_by_name(".symtab")
-        found = table.get_symbol_by_name(_SEMIHOSTING) if isinstance(table, SymbolTableSection) else None
-        if not found:
+        symbols = elf_symbols.symbols(table) if isinstance(table, SymbolTableSection) else []
+        found = next((symbol for symbol in symbols if symbol.name == _SEMIHOSTING), None)
+        if found is None or found.section is None:
             return None
-        section = image.get_section(found[0]["st_shndx"])
-        at = section["sh_offset"] + found[0]["st_value"] - section["sh_addr"]
+        section = image.get_section(found.section)
+        at = section["sh_offset"] + found.value - section["sh_addr"]
     except (ELFError, KeyError, TypeError, ValueError):
         return None
     if not 0 <= at <= len(data) - 4:

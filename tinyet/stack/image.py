@@ -25,6 +25,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import ARMAttributesSection, SymbolTableSection
 
 from tinyet.errors import ToolchainError
+from tinyet.files import elf_symbols
 from tinyet.stack import riscv, thumb, xtensa
 from tinyet.stack.operation import Decoder, Operation
 
@@ -77,7 +78,7 @@ class Image:
             image = ELFFile(io.BytesIO(elf.read_bytes()))
             tables = [s for s in image.iter_sections() if isinstance(s, SymbolTableSection)]
             symbols = [
-                s for table in tables if table["sh_type"] == "SHT_SYMTAB" for s in table.iter_symbols()
+                s for table in tables if table["sh_type"] == "SHT_SYMTAB" for s in elf_symbols.symbols(table)
             ]
             if not symbols:
                 raise ELFError("it has no symbols")
@@ -99,20 +100,20 @@ class Image:
         self._objects: dict[str, tuple[int, int]] = {}
         marks: dict[int, bool] = {}
         for symbol in symbols:
-            name, value, info = symbol.name, symbol["st_value"], symbol["st_info"]
+            name, value = symbol.name, symbol.value
             if name.partition(".")[0] in ("$t", "$d", "$a", "$x"):
                 # Sections of debug information have such marks, too, and begin at 0.
-                if symbol["st_shndx"] in code:
+                if symbol.section in code:
                     marks[value] = name[1] != "d"
-            elif isinstance(symbol["st_shndx"], int) and info["type"] == "STT_FUNC":
+            elif symbol.section is not None and symbol.kind == "STT_FUNC":
                 address = self.address(value)
                 # Of several names the one that C knows it by: no weak one, a global one.
-                rank = (info["bind"] == "STB_WEAK", info["bind"] != "STB_GLOBAL", name)
-                entry = rank, symbol["st_size"]
+                rank = (symbol.bind == "STB_WEAK", symbol.bind != "STB_GLOBAL", name)
+                entry = rank, symbol.size
                 found[address] = min(found.get(address, entry), entry)
                 self._named.setdefault(name, []).append(address)
             else:
-                self._objects[name] = (value, symbol["st_size"])
+                self._objects[name] = (value, symbol.size)
                 if value == image["e_entry"]:
                     # Assembly may leave out that it is a function.
                     found.setdefault(self.entry, ((True, True, name), 0))
