@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -51,6 +52,7 @@ def python(
         if child == 0:
             try:
                 _forget(json.loads(path))
+                gc.freeze()  # What this process holds is not the script's: it is not walked through in search of garbage.
                 said = [f"{name}={value}" for name, value in env.items()]
                 warm_python._run(str(cwd), list(words), said, streams)
             except BaseException:  # noqa: BLE001
