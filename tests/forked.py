@@ -52,7 +52,8 @@ def python(
         if child == 0:
             try:
                 _forget(json.loads(path))
-                gc.freeze()  # What this process holds is not the script's: it is not walked through in search of garbage.
+                # What this process holds is not the script's: it is not walked through in search of garbage.
+                gc.freeze()
                 said = [f"{name}={value}" for name, value in env.items()]
                 warm_python._run(str(cwd), list(words), said, streams)
             except BaseException:  # noqa: BLE001

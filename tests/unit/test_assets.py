@@ -112,13 +112,3 @@ def test_cache_and_cmsis_nn_directories(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert assets.cmsis_nn_is_given()
     monkeypatch.setenv("TINYET_CMSIS_NN", str(tmp_path / "nowhere"))
     assert assets.cmsis_nn_dir() is None
-
-
-def test_public_names_are_loaded_on_first_use() -> None:
-    code = (
-        "import sys, tinyet\n"
-        "assert 'tinyet.errors' not in sys.modules and 'torch' not in sys.modules\n"
-        "assert all(hasattr(tinyet, name) for name in tinyet.__all__)\n"
-        "assert not hasattr(tinyet, 'no_such_name')\n"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=_ROOT, check=True)
