@@ -283,6 +283,7 @@ class _Nodes:
         # Interval i ends at edges[i], the last one nowhere; the odd ones are inside. NaN goes to the last one of its
         # child.
         count = len(choice.edges)
+        self._take(count)
         aside = to_left is not None and (choice.inside == 0) == to_left
         nan, deepest = count - 1 if aside else count, 0
         waiting: list[tuple[int, int, tuple[int, int] | None, int]] = [(0, count, None, 0)]
@@ -300,11 +301,15 @@ class _Nodes:
             waiting += [(middle + 1, high, (link, 1), depth + 1), (low, middle, (link, 0), depth + 1)]
         return *found, deepest
 
-    def _append(self, feature: int, threshold: np.float32, missing: bool) -> int:
-        if len(self.features) >= MAX_MADE:
+    def _take(self, count: int) -> None:
+        """Refuse so many more before they are made."""
+        if len(self.features) + count > MAX_MADE:
             raise RefusedError(
                 "has too many comparisons for firmware", "train it smaller, with fewer categories"
             )
+
+    def _append(self, feature: int, threshold: np.float32, missing: bool) -> int:
+        self._take(1)
         self.features.append(feature)
         self.thresholds.append(threshold)
         self.children.append([0, 0])
