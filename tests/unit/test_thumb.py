@@ -240,9 +240,10 @@ def disassembly(file: Path, *options: str) -> Iterator[Line]:
 def wrong(lines: Iterator[Line], seen: Counter[Kind]) -> list[str]:
     """The instructions that decode says something else of; counts those of each kind."""
     found = []
-    for line in lines:
+    # Each different one once: most are there again and again.
+    for line, count in Counter(lines).items():
         got = decode(*line.words)
-        seen[got.kind] += 1
+        seen[got.kind] += count
         size = 4 if is_wide(line.words[0]) else 2
         told = (got.kind, got.registers) == expected(line) and got.size == size
         if not told or (got.kind not in UNNAMED and touched(line, got) != named(line)):
