@@ -92,8 +92,10 @@ class Span:
         return self.offset + (self.runs - 1) * self.stride + self.run
 
     @property
-    def places(self) -> npt.NDArray[np.intp]:
+    def places(self) -> slice | npt.NDArray[np.intp]:
         """Of each byte the index in the block."""
+        if self.runs == 1:
+            return slice(self.offset, self.end)
         starts = self.offset + np.arange(self.runs)[:, None] * self.stride
         return (starts + np.arange(self.run)).ravel()
 
@@ -136,6 +138,8 @@ class PreparedCall:
                 continue
             memory = self.request.blocks[number]
             before = memory.data if memory.data is not None else bytes([PATTERN]) * memory.bytes
+            if before == after:
+                continue
             changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
             for span in self.outputs:
                 if span.block == number:
