@@ -29,9 +29,10 @@ BOARD = "stm32f4_discovery"
 _AGAIN = """
 import sys
 import tinyet
-program, board, *kinds = sys.argv[1:]
-for kind in kinds:
-    tinyet.generate(tinyet.load(program), board, kind, kind=kind)
+board, kinds, *programs = sys.argv[1:]
+for program in programs:
+    for kind in kinds.split():
+        tinyet.generate(tinyet.load(f"{program}.tet"), board, f"{program}/{kind}", kind=kind)
 """
 
 
@@ -39,32 +40,32 @@ def tree(directory: Path) -> dict[str, bytes]:
     return {p.relative_to(directory).as_posix(): p.read_bytes() for p in directory.rglob("*") if p.is_file()}
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
-def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A program's file, and a directory with its projects of all kinds, of one process."""
-    place = tmp_path_factory.mktemp("elsewhere")
-    saved, projects = place / "x.tet", place / "somewhere" / "else" / "deeper"
-    PROGRAMS[request.param]().save(saved)
-    projects.mkdir(parents=True)
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with NAME.tet of each program, and its projects of all kinds, NAME/KIND, of one process."""
+    place = tmp_path_factory.mktemp("elsewhere") / "somewhere" / "else" / "deeper"
+    place.mkdir(parents=True)
+    for name, make in PROGRAMS.items():
+        make().save(place / f"{name}.tet")
     environment = os.environ | {
         "PYTHONHASHSEED": "12345",
         "LC_ALL": "C",
         "TZ": "Pacific/Chatham",
         "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, "-c", _AGAIN, str(saved), BOARD, *KINDS]
-    subprocess.run(command, check=True, cwd=projects, env=environment, timeout=300)
-    return saved, projects
+    command = [sys.executable, "-c", _AGAIN, BOARD, " ".join(KINDS), *PROGRAMS]
+    subprocess.run(command, check=True, cwd=place, env=environment, timeout=300)
+    return place
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_two_directories_two_processes_one_tree(
-    elsewhere: tuple[Path, Path], kind: Kind, tmp_path: Path
+    elsewhere: Path, name: str, kind: Kind, tmp_path: Path
 ) -> None:
-    saved, projects = elsewhere
     first = tmp_path / "first"
-    generate(load(saved), BOARD, first, kind=kind)
-    one, two = tree(first), tree(projects / kind)
+    generate(load(elsewhere / f"{name}.tet"), BOARD, first, kind=kind)
+    one, two = tree(first), tree(elsewhere / name / kind)
     assert set(one) == set(two)
     assert [path for path in one if one[path] != two[path]] == []
 
