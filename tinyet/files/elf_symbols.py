@@ -23,7 +23,7 @@ class ElfSymbol(NamedTuple):
     section: int | None
 
 
-_NOWHERE = frozenset(number for number in enums.ENUM_ST_SHNDX.values() if isinstance(number, int))
+_NOWHERE = frozenset(enums.ENUM_ST_SHNDX.values())
 _KINDS = {number: name for name, number in enums.ENUM_ST_INFO_TYPE.items()}
 _BINDS = {number: name for name, number in enums.ENUM_ST_INFO_BIND.items()}
 
