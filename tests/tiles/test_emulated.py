@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed tiles on an emulated Cortex-M4: the same bytes as their twins in C, the registers as they were, the
+"""Printed tiles on an emulated Cortex-M4: the same bytes as their references in C, the registers as they were, the
 instructions and cycles that they say; one firmware for all tiles."""
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ static tinyet_status run(void) {
     wrong[i] = guarded(at->weights, at->pixels, out, out + at->output_bytes, at->tile);
     TINYET_LAYER_END(i);
   }
-%(twins)s
+%(references)s
   return TINYET_OK;
 }
 """
@@ -75,13 +75,13 @@ static tinyet_status run(void) {
 
 def model(samples: Sequence[Sample]) -> str:
     """Layer 0 calls an empty function, layer i + 1 tile i. The output: a word for each, 0 where all is right."""
-    arrays, entries, twins = [], [], []
+    arrays, entries, references = [], [], []
     for i, ((tile, page), drawn) in enumerate(zip(PRINTED, samples, strict=True), 1):
         arrays.append(c_array("int32_t", f"weights_{i}", drawn.stream))
         arrays.append(c_array("uint32_t", f"pixels_{i}", drawn.inputs))
         size, types = drawn.channels * tile.bits // 8, types_of(tile)
         entries.append(f"{{{page.named(tile.name)}, weights_{i}, pixels_{i}, {size}}}")
-        twins += [
+        references += [
             "  {",
             "    static int8_t wanted[sizeof outputs[0]];",
             f"    const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
@@ -98,7 +98,7 @@ def model(samples: Sequence[Sample]) -> str:
             "tinyet_tile_function_dsp", "const int32_t *w, const uint32_t *x, void *o, const void *e"
         ),
         "count": len(PRINTED) + 1,
-        "twins": "\n".join(twins),
+        "references": "\n".join(references),
     }
     return harness.model("tiles", len(PRINTED) + 1, text)
 
