@@ -65,7 +65,7 @@ typedef struct {
   int32_t count;                      /* of blocks */
   int32_t block_in;                   /* bytes from one to the next, of what pixels see */
   int32_t behind;                     /* bytes from behind the channels of a block's first pixel to the next block */
-  const tinyet_rounding_mve *rounding; /* for the twin */
+  const tinyet_rounding_mve *rounding; /* for the reference */
 } tinyet_blocks_mve;
 
 /* How far a call is. */
@@ -97,13 +97,13 @@ int tinyet_conv2d_run_mve(tinyet_conv2d_state_mve *state);
 void tinyet_conv2d_patches_mve(int8_t *to, const int8_t *from, int32_t count, const tinyet_conv2d_shape_mve *shape);
 
 /* What printed functions compute, in C. */
-void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *shape);
-void tinyet_blocks_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
-                            const tinyet_sums_shape_mve *shape);
-void tinyet_blocks_rne_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
-                                const tinyet_sums_shape_mve *shape);
-void tinyet_blocks_s16_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks, const int32_t *taps,
-                                const tinyet_sums_shape_mve *shape, int32_t exponent);
+void tinyet_patches_mve_reference(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *shape);
+void tinyet_blocks_mve_reference(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks,
+                                 const int32_t *taps, const tinyet_sums_shape_mve *shape);
+void tinyet_blocks_rne_mve_reference(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks,
+                                     const int32_t *taps, const tinyet_sums_shape_mve *shape);
+void tinyet_blocks_s16_mve_reference(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *blocks,
+                                     const int32_t *taps, const tinyet_sums_shape_mve *shape, int32_t exponent);
 
 #ifdef __cplusplus
 }

@@ -55,7 +55,7 @@ typedef struct {
   int32_t zero_point, low, high; /* of the output */
   const uint8_t *end;         /* of the tiles */
   int32_t bias[8], rounding[4]; /* of a channel, while it is computed */
-  const int8_t *planes;       /* for the twin, as all behind it */
+  const int8_t *planes;       /* for the reference, as all behind it */
   const tinyet_depthwise_shape_mve *shape;
 } tinyet_depthwise_job_mve;
 
@@ -79,9 +79,9 @@ tinyet_depthwise_job_mve *tinyet_depthwise_begin_mve(tinyet_depthwise_state_mve 
 tinyet_depthwise_job_mve *tinyet_depthwise_next_mve(tinyet_depthwise_state_mve *state);
 
 /* What printed functions compute, in C. */
-void tinyet_depthwise_mve_twin(tinyet_depthwise_job_mve *job);
-void tinyet_depthwise_rne_mve_twin(tinyet_depthwise_job_mve *job);
-void tinyet_depthwise_s16_mve_twin(tinyet_depthwise_job_mve *job, int32_t exponent);
+void tinyet_depthwise_mve_reference(tinyet_depthwise_job_mve *job);
+void tinyet_depthwise_rne_mve_reference(tinyet_depthwise_job_mve *job);
+void tinyet_depthwise_s16_mve_reference(tinyet_depthwise_job_mve *job, int32_t exponent);
 
 #ifdef __cplusplus
 }

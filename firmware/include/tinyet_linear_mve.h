@@ -39,10 +39,10 @@ typedef struct {
   int32_t ends; /* bytes of the roundings of sixteen outputs */
 } tinyet_linear_shape_mve;
 
-void tinyet_linear_products_mve_twin(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
-                                     const int32_t *end, int32_t vectors);
-void tinyet_linear_outputs_mve_twin(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
-                                    const tinyet_rounding_mve *rounding);
+void tinyet_linear_products_mve_reference(int32_t *sums, const int8_t *inputs, const int32_t *from,
+                                          const int8_t *weights, const int32_t *end, int32_t vectors);
+void tinyet_linear_outputs_mve_reference(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
+                                         const tinyet_rounding_mve *rounding);
 
 /* The same with int16 activations. inputs: their bytes; count: of outputs. */
 typedef void (*tinyet_linear_outputs_s16_mve)(const int32_t *sums, const int32_t *multipliers, int16_t *output, int32_t count,
@@ -56,13 +56,13 @@ typedef struct {
   tinyet_linear_outputs_s16_mve outputs;
 } tinyet_linear_s16_shape_mve;
 
-void tinyet_linear_products_s16_mve_twin(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
-                                         const int32_t *end, int32_t vectors);
-void tinyet_linear_outputs_s16_mve_twin(const int32_t *sums, const int32_t *multipliers, int16_t *output, int32_t count,
-                                        const tinyet_rounding_mve *rounding, int32_t exponent);
+void tinyet_linear_products_s16_mve_reference(int32_t *sums, const int8_t *inputs, const int32_t *from,
+                                              const int8_t *weights, const int32_t *end, int32_t vectors);
+void tinyet_linear_outputs_s16_mve_reference(const int32_t *sums, const int32_t *multipliers, int16_t *output,
+                                             int32_t count, const tinyet_rounding_mve *rounding, int32_t exponent);
 
-void tinyet_linear_outputs_rne_mve_twin(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
-                                        const tinyet_rounding_mve *rounding);
+void tinyet_linear_outputs_rne_mve_reference(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
+                                             const tinyet_rounding_mve *rounding);
 
 /* Any number of outputs, whose places are in order. */
 void tinyet_linear_last_outputs_mve(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t count,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Specialised pools with sliding windows for cores with Helium: windows side by side that have as many taps in the image are printed
- * functions (tinyet/tiles/helium_pools.py), whose twins in C for other cores are here. */
+ * functions (tinyet/tiles/helium_pools.py), whose references in C for other cores are here. */
 #ifndef TINYET_POOL_MVE_H
 #define TINYET_POOL_MVE_H
 
@@ -18,10 +18,10 @@ typedef struct {
 } tinyet_windows_mve;
 
 /* count: of windows, at least one. */
-void tinyet_max_windows_s8_mve_twin(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
-void tinyet_max_windows_s16_mve_twin(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
-void tinyet_avg_windows_s8_mve_twin(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
-void tinyet_avg_windows_s16_mve_twin(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
+void tinyet_max_windows_s8_mve_reference(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
+void tinyet_max_windows_s16_mve_reference(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
+void tinyet_avg_windows_s8_mve_reference(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
+void tinyet_avg_windows_s16_mve_reference(const void *from, void *to, int32_t count, const tinyet_windows_mve *s);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_conv2d_mve.h"
 
-void tinyet_patches_mve_twin(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *s) {
+void tinyet_patches_mve_reference(int8_t *to, const int8_t *from, int32_t count, const tinyet_patches_shape_mve *s) {
   for (; count != 0; count--, from += s->step, to += s->patch) {
     for (int32_t y = 0; y < s->rows; y++) {
       memcpy(to + y * s->bytes, from + y * s->row, (size_t)s->bytes);

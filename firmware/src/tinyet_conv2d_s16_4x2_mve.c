@@ -20,8 +20,8 @@ static void add_products(int32_t *sums, const int8_t *weights, const int8_t *at,
 
 #include "tinyet_block_sums_mve_body.h"
 
-void tinyet_blocks_s16_mve_twin(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *b, const int32_t *taps,
-                                const tinyet_sums_shape_mve *s, int32_t exponent) {
+void tinyet_blocks_s16_mve_reference(const int8_t *weights, const int8_t *pixels, tinyet_blocks_mve *b,
+                                     const int32_t *taps, const tinyet_sums_shape_mve *s, int32_t exponent) {
   for (; b->count != 0; b->count--, pixels += b->block_in, b->to += 8 * b->groups + b->behind) {
     const int32_t *sums = b->sums, *end = b->ends;
     add_sums(weights, pixels, b->sums, b->sums_end, taps, s);

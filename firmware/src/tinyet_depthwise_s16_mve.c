@@ -29,7 +29,7 @@ static int32_t sum_of(const tinyet_depthwise_job_mve *j, const int8_t *patch, in
   return sum;
 }
 
-void tinyet_depthwise_s16_mve_twin(tinyet_depthwise_job_mve *j, int32_t exponent) {
+void tinyet_depthwise_s16_mve_reference(tinyet_depthwise_job_mve *j, int32_t exponent) {
   const tinyet_depthwise_shape_mve *const s = j->shape;
   const int32_t outputs = s->patch_h * s->patch_w;
   for (; j->steps != 0; j->steps--, j->from += 2, j->stream += s->stream, j->output += 2) {

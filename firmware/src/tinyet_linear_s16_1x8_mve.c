@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_linear_mve.h"
 
-void tinyet_linear_products_s16_mve_twin(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
-                                         const int32_t *end, int32_t vectors) {
+void tinyet_linear_products_s16_mve_reference(int32_t *sums, const int8_t *inputs, const int32_t *from,
+                                              const int8_t *weights, const int32_t *end, int32_t vectors) {
   for (; sums != end; sums += 8, from += 8) {
     memmove(sums, from, 32);
     for (int32_t k = 0; k < vectors; k++) {
@@ -17,8 +17,8 @@ void tinyet_linear_products_s16_mve_twin(int32_t *sums, const int8_t *inputs, co
   }
 }
 
-void tinyet_linear_outputs_s16_mve_twin(const int32_t *sums, const int32_t *multipliers, int16_t *output, int32_t count,
-                                        const tinyet_rounding_mve *r, int32_t exponent) {
+void tinyet_linear_outputs_s16_mve_reference(const int32_t *sums, const int32_t *multipliers, int16_t *output,
+                                             int32_t count, const tinyet_rounding_mve *r, int32_t exponent) {
   for (int32_t i = 0; i < count; i++) {
     const int32_t place = (i & ~7) + (i & 1) * 4 + (i & 7) / 2;
     output[i] = tinyet_round_s16_mve(sums[place], multipliers[place], exponent, r->low, r->high);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tinyet_linear_mve.h"
 
-void tinyet_linear_products_mve_twin(int32_t *sums, const int8_t *inputs, const int32_t *from, const int8_t *weights,
-                                     const int32_t *end, int32_t vectors) {
+void tinyet_linear_products_mve_reference(int32_t *sums, const int8_t *inputs, const int32_t *from,
+                                          const int8_t *weights, const int32_t *end, int32_t vectors) {
   for (; sums != end; sums += 8, from += 8) {
     memmove(sums, from, 32);
     for (int32_t k = 0; k < 16 * vectors; k += 16) {
@@ -22,8 +22,8 @@ static int8_t output_of(int32_t sum, const int8_t *four, int32_t place, const ti
   return tinyet_round_mve(sum, multiplier, four[16 + place], r);
 }
 
-void tinyet_linear_outputs_mve_twin(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
-                                    const tinyet_rounding_mve *r) {
+void tinyet_linear_outputs_mve_reference(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
+                                         const tinyet_rounding_mve *r) {
   for (; blocks != 0; blocks--, output += 16, ends += 80, sums += 16) {
     for (int32_t i = 0; i < 16; i++) {
       output[(i & 3) * 4 + i / 4] = output_of(sums[i], ends + i / 4 * 20, i & 3, r);

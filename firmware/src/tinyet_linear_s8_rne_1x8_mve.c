@@ -9,8 +9,8 @@ static int8_t output_of(int32_t sum, const int8_t *ends, int32_t place, const ti
   return tinyet_round_rne_mve(sum, factor, r);
 }
 
-void tinyet_linear_outputs_rne_mve_twin(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
-                                        const tinyet_rounding_mve *r) {
+void tinyet_linear_outputs_rne_mve_reference(const int32_t *sums, const int8_t *ends, int8_t *output, int32_t blocks,
+                                             const tinyet_rounding_mve *r) {
   for (; blocks != 0; blocks--, output += 16, ends += 64, sums += 16) {
     for (int32_t i = 0; i < 16; i++) {
       output[(i & 3) * 4 + i / 4] = output_of(sums[i], ends, i, r);

@@ -20,8 +20,8 @@
       from += s->step / (int32_t)sizeof(TYPE), to += s->out_step / (int32_t)sizeof(TYPE);           \
     }                                                                                               \
   }
-TINYET_MVE_MAXIMA(tinyet_max_windows_s8_mve_twin, int8_t, INT8_MIN)
-TINYET_MVE_MAXIMA(tinyet_max_windows_s16_mve_twin, int16_t, INT16_MIN)
+TINYET_MVE_MAXIMA(tinyet_max_windows_s8_mve_reference, int8_t, INT8_MIN)
+TINYET_MVE_MAXIMA(tinyet_max_windows_s16_mve_reference, int16_t, INT16_MIN)
 
 #define TINYET_MVE_AVERAGES(NAME, TYPE, BITS)                                                       \
   void NAME(const void *input, void *output, int32_t count, const tinyet_windows_mve *s) {          \
@@ -39,5 +39,5 @@ TINYET_MVE_MAXIMA(tinyet_max_windows_s16_mve_twin, int16_t, INT16_MIN)
       from += s->step / (int32_t)sizeof(TYPE), to += s->out_step / (int32_t)sizeof(TYPE);           \
     }                                                                                               \
   }
-TINYET_MVE_AVERAGES(tinyet_avg_windows_s8_mve_twin, int8_t, 16)
-TINYET_MVE_AVERAGES(tinyet_avg_windows_s16_mve_twin, int16_t, 32)
+TINYET_MVE_AVERAGES(tinyet_avg_windows_s8_mve_reference, int8_t, 16)
+TINYET_MVE_AVERAGES(tinyet_avg_windows_s16_mve_reference, int16_t, 32)

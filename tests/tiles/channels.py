@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A firmware of printed output rows of depthwise convolutions: each function is called once, and its outputs are
-compared with those of its twin in C."""
+compared with those of its reference in C."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tinyet.numerics import Int64
 
 @dataclass(frozen=True)
 class Call:
-    """function: its name; twin, shape: those of the twin and of the type of its shape; literal: the shape. weights,
-    planes: words. end: where in the planes the input rows end that a turn begins with, in words. output: the type of
-    its values."""
+    """function: its name; reference, shape: those of the reference and of the type of its shape; literal: the shape.
+    weights, planes: words. end: where in the planes the input rows end that a turn begins with, in words. output: the
+    type of its values."""
 
     function: str
-    twin: str
+    reference: str
     shape: str
     literal: str
     weights: Int64
@@ -51,7 +51,7 @@ static tinyet_status run(void) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(entries[i].weights, entries[i].planes, out, entries[i].end, entries[i].function);
     TINYET_LAYER_END(i);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, outputs, sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -62,7 +62,7 @@ static tinyet_status run(void) {
 def model(name: str, calls: Sequence[Call]) -> str:
     """Layer 0 calls an empty function, layer i + 1 the function i. The output: a word for each, 0 where all is
     right."""
-    arrays, entries, twins = [], [], []
+    arrays, entries, references = [], [], []
     for i, call in enumerate(calls, 1):
         arrays += [
             c_array("int32_t", f"weights_{i}", call.weights),
@@ -70,8 +70,8 @@ def model(name: str, calls: Sequence[Call]) -> str:
         ]
         entries.append(f"{{{call.function}, weights_{i}, planes_{i}, planes_{i} + {call.end}}}")
         arguments = f"entries[i].weights, entries[i].planes, ({call.output} *)same, entries[i].end"
-        twins.append(
-            [f"const {call.shape} shape = {call.literal};", f"{call.twin}({arguments}, shape);"],
+        references.append(
+            [f"const {call.shape} shape = {call.literal};", f"{call.reference}({arguments}, shape);"],
         )
     text = _TEXT % {
         "includes": "\n".join(f'#include "{call.function}.h"' for call in calls),
@@ -82,6 +82,6 @@ def model(name: str, calls: Sequence[Call]) -> str:
             "const int32_t *w, const uint32_t *p, void *o, const uint32_t *e",
         ),
         "count": len(calls) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model(name, len(calls) + 1, text)

@@ -51,9 +51,9 @@ def c_array(kind: str, name: str, values: Array) -> str:
     return f"static const {kind} {name}[] = {{{', '.join(f'{cast}{v}u' for v in words)}}};"
 
 
-def twins(layers: Iterable[Sequence[str]]) -> str:
-    """C, in the loop over the layers `i`: what the twin of each does, from layer 1 on. Functions that are printed for
-    several cores have the same twin, which is compiled once."""
+def references(layers: Iterable[Sequence[str]]) -> str:
+    """C, in the loop over the layers `i`: what the reference of each does, from layer 1 on. Functions that are printed
+    for several cores have the same reference, which is compiled once."""
     numbers: dict[tuple[str, ...], list[int]] = {}
     for i, lines in enumerate(layers, 1):
         numbers.setdefault(tuple(lines), []).append(i)
@@ -165,23 +165,24 @@ static tinyet_status run(void) {
     wrong[i] = guarded(&entries[i].all, entries[i].function);
     TINYET_LAYER_END(i);
   }
-%(twins)s
+%(references)s
   return TINYET_OK;
 }
 """
 
 
 def calls(
-    written: Sequence[str], entries: Sequence[str], twins: Sequence[str], before: Sequence[str] = ()
+    written: Sequence[str], entries: Sequence[str], references: Sequence[str], before: Sequence[str] = ()
 ) -> str:
     """C, behind GUARDED: the model's `run`. It calls the empty function, then each of `entries`, "function, {its five
-    arguments}", with the arrays `written` full of 0x5a, behind the lines of `before`; then come those of `twins`."""
+    arguments}", with the arrays `written` full of 0x5a, behind the lines of `before`; then come those of
+    `references`."""
     facts = {
         "fill": "\n".join(f"  memset({array}, 0x5a, sizeof {array});" for array in written),
         "before": "\n".join(before),
         "entries": ", ".join(f"{{(any_function){entry}}}" for entry in entries),
         "count": 1 + len(entries),
-        "twins": "\n".join(twins),
+        "references": "\n".join(references),
     }
     return _CALLS % facts
 

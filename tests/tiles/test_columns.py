@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed columns: on an emulated Cortex-M4 the same words as their twin in C, registers as they were, the instructions
-that they say, and the machine code that was described; one firmware for all."""
+"""Printed columns: on an emulated Cortex-M4 the same words as their reference in C, registers as they were, the
+instructions that they say, and the machine code that was described; one firmware for all."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ static tinyet_status run(void) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(first, words + 4, words + 4 + entries[i].words, entries[i].function);
     TINYET_LAYER_END(i);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, words, sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -71,12 +71,12 @@ static tinyet_status run(void) {
 def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the columns i. The output: a word for each, 0 where all is right."""
     data = np.random.default_rng(8).integers(-(2**31), 2**31, 800)
-    entries, twins = [], []
+    entries, references = [], []
     for c, page in PRINTED:
         count = c.lanes.words((c.values + 1) // 2 * c.lanes.taps)
         assert 4 + count <= WORDS
         entries.append(f"{{(three)(any){page.named(c.name)}, {count}}}")
-        twins.append(
+        references.append(
             [
                 f"const tinyet_columns_s16_shape_dsp shape = {c.literal};",
                 "tinyet_columns_s16_dsp(first, wanted + 4, shape);",
@@ -89,7 +89,7 @@ def model() -> str:
         "called": harness.called("three", "const int16_t *from, uint32_t *to, const void *end"),
         "words": WORDS,
         "count": len(PRINTED) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model("columns", len(PRINTED) + 1, text)
 

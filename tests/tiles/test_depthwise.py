@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed output rows of 3x3 depthwise convolutions: on an emulated Cortex-M4 the same bytes as their twin in
+"""Printed output rows of 3x3 depthwise convolutions: on an emulated Cortex-M4 the same bytes as their reference in
 C, registers as they were, the instructions that they say, the machine code that was described; one firmware for all."""
 
 from __future__ import annotations
@@ -146,9 +146,9 @@ def drawn(r: Rows, rng: np.random.Generator) -> Drawn:
 def called(r: Rows, page: CorePage, d: Drawn) -> channels.Call:
     end = (d.count - r.alone) * r.stride_v * r.row_words
     shape = "tinyet_depthwise_rows_shape_dsp"
-    twin = f"tinyet_depthwise_rows{'_s16' if r.to_int16 else ''}_dsp"
+    reference = f"tinyet_depthwise_rows{'_s16' if r.to_int16 else ''}_dsp"
     name = page.named(r.name)
-    return channels.Call(name, twin, shape, r.literal, d.stream, d.planes, end, f"int{r.bits}_t")
+    return channels.Call(name, reference, shape, r.literal, d.stream, d.planes, end, f"int{r.bits}_t")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed tiles on an emulated Cortex-M4: the same bytes as their twins in C, the registers as they were, the
+"""Printed tiles on an emulated Cortex-M4: the same bytes as their references in C, the registers as they were, the
 instructions and cycles that they say; one firmware for all tiles."""
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ static tinyet_status run(void) {
     const entry *const at = &entries[i];
     int8_t *const out = wanted + 8;
     memset(wanted, 0x5a, sizeof wanted);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, outputs[i], sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -81,13 +81,13 @@ static tinyet_status run(void) {
 
 def model(samples: Sequence[Sample]) -> str:
     """Layer 0 calls an empty function, layer i + 1 tile i. The output: a word for each, 0 where all is right."""
-    arrays, entries, twins = [], [], []
+    arrays, entries, references = [], [], []
     for i, ((tile, page), drawn) in enumerate(zip(PRINTED, samples, strict=True), 1):
         arrays.append(c_array("int32_t", f"weights_{i}", drawn.stream))
         arrays.append(c_array("uint32_t", f"pixels_{i}", drawn.inputs))
         size, types = drawn.channels * tile.bits // 8, types_of(tile)
         entries.append(f"{{{page.named(tile.name)}, weights_{i}, pixels_{i}, {size}}}")
-        twins.append(
+        references.append(
             [
                 f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
                 f"tinyet_tile{types}_dsp(at->weights, at->pixels, out, out + at->output_bytes, shape);",
@@ -101,7 +101,7 @@ def model(samples: Sequence[Sample]) -> str:
             "tinyet_tile_function_dsp", "const int32_t *w, const uint32_t *x, void *o, const void *e"
         ),
         "count": len(PRINTED) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model("tiles", len(PRINTED) + 1, text)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed pointwise convolutions of few channels: on an emulated Cortex-M4 the same bytes as their twin in C, registers
-as they were, the instructions that they say, and the machine code that was described; one firmware for all."""
+"""Printed pointwise convolutions of few channels: on an emulated Cortex-M4 the same bytes as their reference in C,
+registers as they were, the instructions that they say, and the machine code that was described; one firmware for
+all."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ static tinyet_status run(void) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(from, entries[i].weights, made + 4, made + 4 + entries[i].count, entries[i].function);
     TINYET_LAYER_END(i);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, made, sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -80,11 +81,11 @@ def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the function i. The output: a word for each, 0 where it is right."""
     rng = np.random.default_rng(4)
     arrays = [c_array("uint32_t", "pixels", rng.integers(-(2**31), 2**31, PIXELS * 8 // 4 + 2))]
-    entries, twins = [], []
+    entries, references = [], []
     for i, f in enumerate(FEW, 1):
         arrays.append(c_array("int32_t", f"weights_{i}", stream(f, rng)))
         entries.append(f"{{{f.name}, weights_{i}, {PIXELS * f.outputs}}}")
-        twins.append(
+        references.append(
             [
                 f"const tinyet_few_shape_dsp shape = {f.literal};",
                 "tinyet_few_dsp(from, entries[i].weights, wanted + 4, wanted + 4 + entries[i].count, shape);",
@@ -99,7 +100,7 @@ def model() -> str:
         ),
         "bytes": PIXELS * MOST + 8,
         "count": len(FEW) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model("few", len(FEW) + 1, text)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed sums of gates: on an emulated Cortex-M4 the same as their twin in C, registers as they were, the instructions
-that they say, and the machine code that was described; one firmware for all, in the orders of all cores."""
+"""Printed sums of gates: on an emulated Cortex-M4 the same as their reference in C, registers as they were, the
+instructions that they say, and the machine code that was described; one firmware for all, in the orders of all
+cores."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ static tinyet_status run(void) {
     wrong[i] = guarded(entries[i].weights, x, made + 2, &gates, entries[i].function);
     TINYET_LAYER_END(i);
     prepare(i, wanted);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, made, sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -118,12 +119,12 @@ def model() -> str:
     for i, (gates, count, rows, fours) in enumerate(CASES):
         arrays.append(c_array("int32_t", f"weights_{i}", stream(count * rows // UNITS, fours, rng)))
         arrays.append(c_array("int32_t", f"scaling_{i}", scaling(gates, count, rng).ravel()))
-    entries, twins = [], []
+    entries, references = [], []
     for i, (gates, count, rows, fours, page) in enumerate(PRINTED, 1):
         case = (i - 1) % len(CASES)
         name = page.named(gates.name)
         entries.append(f"{{{name}, weights_{case}, {count}, {rows}, {fours}, scaling_{case}}}")
-        twins.append(
+        references.append(
             [
                 f"tinyet_gate_rows_dsp(entries[i].weights, x, wanted + 2, &gates, {int(gates.apart)});",
             ]
@@ -139,7 +140,7 @@ def model() -> str:
         "most": MOST_SUMS,
         "words": 2 * most + 1,
         "count": len(PRINTED) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model("gates", len(PRINTED) + 1, text)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed blocks and patches for Helium: what they refuse, and on an emulated Cortex-M55 the same as their twins in C,
-general and vector registers as they were, the instructions that they say; one firmware for all."""
+"""Printed blocks and patches for Helium: what they refuse, and on an emulated Cortex-M55 the same as their references
+in C, general and vector registers as they were, the instructions that they say; one firmware for all."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ static tinyet_status run(void) {
     wrong[i] = guarded(entries[i].first, pixels, is_blocks ? &blocks : entries[i].third, entries[i].function);
     TINYET_LAYER_END(i);
   }
-%(twins)s
+%(references)s
   return TINYET_OK;
 }
 """
@@ -218,7 +218,7 @@ def model(rng: np.random.Generator) -> str:
     arrays = [
         c_array("int32_t", "pixels", rng.integers(-(2**31), 2**31, 4096)),
     ]
-    entries, twins, ends_of = ["{nothing, NULL, NULL}"], [], ["NULL"]
+    entries, references, ends_of = ["{nothing, NULL, NULL}"], [], ["NULL"]
     for i, each in enumerate(PRINTED, 1):
         s = each.sums
         straight = isinstance(each, Straight)
@@ -235,7 +235,7 @@ def model(rng: np.random.Generator) -> str:
         entries.append(f"{{{each.name}, weights_{i}, NULL}}")
         sizes = [len(chunk) for chunk in s.chunks] if s.held else []
         shape = f"{s.rows}, {s.columns}, {s.depth}, {s.row}, {s.column}, {s.step}, {len(sizes)}, {s.pixels}, {s.free}"
-        twins += [
+        references += [
             "  {",
             "    static int8_t wanted[sizeof outputs[0]];",
             f"    static const int32_t taps[] = {{{', '.join(map(str, (*s.taps, *sizes)))}}};",
@@ -243,7 +243,7 @@ def model(rng: np.random.Generator) -> str:
             f"    tinyet_blocks_mve blocks = blocks_of({i}u, wanted);",
             "    memset(wanted, 0x5a, sizeof wanted);",
             f"    const int8_t *const weights = (const int8_t *)weights_{i};",
-            f"    {each.twin.replace('pixels, blocks', '(const int8_t *)pixels, &blocks')}",
+            f"    {each.reference.replace('pixels, blocks', '(const int8_t *)pixels, &blocks')}",
             f"    wrong[{i}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             f"    for (uint32_t p = 5; wrong[{i}] == 0u && wanted[p] == wanted[4]; p++) {{",
             f"      wrong[{i}] = p == sizeof wanted - 1u ? 4u : 0u; /* all the same: nothing is tried */",
@@ -255,12 +255,12 @@ def model(rng: np.random.Generator) -> str:
         numbers = f"{patches.rows}, {patches.bytes}, {patches.row}, {patches.step}, {patches.patch}"
         # Behind a pixel's rows lies what its last vector has more.
         size = patches.rows * patches.bytes
-        twins += [
+        references += [
             "  {",
             "    static int8_t wanted[sizeof copies[0]];",
             f"    const tinyet_patches_shape_mve shape = {{{numbers}}};",
             "    memset(wanted, 0, sizeof wanted);",
-            f"    tinyet_patches_mve_twin(wanted, (const int8_t *)pixels, {RUN}, &shape);",
+            f"    tinyet_patches_mve_reference(wanted, (const int8_t *)pixels, {RUN}, &shape);",
             f"    for (int32_t p = 0; p < {RUN}; p++) {{",
             f"      const int32_t at = p * {patches.patch};",
             f"      wrong[{len(PRINTED) + 1 + i}] |= memcmp(wanted + at, copies[{i}] + at,",
@@ -287,7 +287,7 @@ def model(rng: np.random.Generator) -> str:
         "pixels": ", ".join(str(each.sums.pixels) for each in (BLOCKS[0], *PRINTED)),
         "copies": len(PATCHES),
         "channels": CHANNELS,
-        "twins": "\n".join(twins),
+        "references": "\n".join(references),
     }
     return harness.model("blocks", len(entries), text)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed depthwise convolutions for Helium: bands of layers on an emulated Cortex-M55, the same as their twins in C,
-general and vector registers as they were, the instructions that they say; one firmware for all."""
+"""Printed depthwise convolutions for Helium: bands of layers on an emulated Cortex-M55, the same as their references in
+C, general and vector registers as they were, the instructions that they say; one firmware for all."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def model(rng: np.random.Generator, all_nodes: list[Node]) -> str:
     """Layer 0 calls an empty function, the others a printed one for a layer's first band. The output: a word for each,
     0 where all is right."""
     arrays = [c_array("int32_t", "values", rng.integers(-(2**31), 2**31, 4096))]
-    entries, before, twins = [], [], []
+    entries, before, references = [], [], []
     for i, node in enumerate(all_nodes, 1):
         call, printed = home(node).lower(node, MVE), printed_of(node)
         constants = {constant.name: constant.data for constant in call.constants}
@@ -109,20 +109,20 @@ def model(rng: np.random.Generator, all_nodes: list[Node]) -> str:
         before.append("  " + begin % "outputs")
         entries.append(f"{printed.name}, {{&state_{i}.job, NULL, NULL, NULL, NULL}}")
         if isinstance(printed, Channels16):
-            twin = f"tinyet_depthwise_s16_mve_twin(job, {printed.exponent});"
+            reference = f"tinyet_depthwise_s16_mve_reference(job, {printed.exponent});"
         else:
-            twin = printed.twin
-        twins += [
+            reference = printed.reference
+        references += [
             "  {",
             f"    tinyet_depthwise_job_mve *const job = {begin % 'wanted'}",
             "    job->planes = NULL; /* addresses of patches are not offsets here */",
             f"    memset(wanted_{i}, 0x5a, sizeof wanted_{i});",
-            f"    {twin}",
+            f"    {reference}",
             f"    wrong[{i}] |= memcmp(wanted_{i}, outputs_{i}, sizeof wanted_{i}) != 0 ? 2u : 0u;",
             "  }",
         ]
         if isinstance(printed, Channels16):
-            twins += [
+            references += [
                 f"  for (uint32_t p = 2; wrong[{i}] == 0u && memcmp(wanted_{i} + p, wanted_{i}, 2) == 0; p += 2u) {{",
                 f"    wrong[{i}] = p == sizeof wanted_{i} - 2u ? 4u : 0u; /* all the same: nothing is tried */",
                 "  }",
@@ -130,7 +130,9 @@ def model(rng: np.random.Generator, all_nodes: list[Node]) -> str:
     names = dict.fromkeys(printed_of(node).name for node in all_nodes)
     text = "\n".join([*(f'#include "{name}.h"' for name in names), *arrays, harness.GUARDED])
     written = [f"outputs_{i}" for i in range(1, len(all_nodes) + 1)]
-    return harness.model("depthwise", 1 + len(entries), text + harness.calls(written, entries, twins, before))
+    return harness.model(
+        "depthwise", 1 + len(entries), text + harness.calls(written, entries, references, before)
+    )
 
 
 @pytest.mark.emulated

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed parts of fully connected layers for Helium: on an emulated Cortex-M55 the same as their twins in C, general
-and vector registers as they were, the instructions that they say; one firmware for all."""
+"""Printed parts of fully connected layers for Helium: on an emulated Cortex-M55 the same as their references in C,
+general and vector registers as they were, the instructions that they say; one firmware for all."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ def model(rng: np.random.Generator) -> str:
     for exponent in dict.fromkeys(made.exponent for made in ROUNDINGS16):
         factors = rng.integers(2**14, 2**15, 8 * TURNS) << exponent
         arrays.append(c_array("int32_t", f"factors_{exponent}", factors))
-    entries, twins = [], []
+    entries, references = [], []
     for i, products in enumerate(PRODUCTS):
         # Inputs that begin anywhere.
         inputs = f"(const int8_t *)words + {i + 1}"
         given = f"sums[{i}], {inputs}, words, words, sums[{i}] + {8 * TURNS}"
         entries.append(f"{products.name}, {{{given}}}")
-        twins += [
+        references += [
             "  {",
             "    static int32_t wanted[sizeof sums[0] / 4];",
             "    memset(wanted, 0x5a, sizeof wanted);",
@@ -115,7 +115,7 @@ def model(rng: np.random.Generator) -> str:
             "    int32_t *const sums = wanted;",
             "    const int32_t *const from = words, *const end = wanted + sizeof wanted / 4 - 1;",
             f"    const int8_t *const weights = (const int8_t *)words, *const inputs = {inputs};",
-            f"    {products.twin}",
+            f"    {products.reference}",
             f"    wrong[{i + 1}] |= memcmp(wanted, found, sizeof wanted) != 0 ? 2u : 0u;",
             "  }",
         ]
@@ -124,7 +124,7 @@ def model(rng: np.random.Generator) -> str:
         given = f"words, {at}, outputs[{i}], (const void *){TURNS}, &roundings[{i}]"
         entries.append(f"{made.name}, {{{given}}}")
         place = len(PRODUCTS) + 1 + i
-        twins += [
+        references += [
             "  {",
             "    static int8_t wanted[sizeof outputs[0]];",
             "    memset(wanted, 0x5a, sizeof wanted);",
@@ -132,7 +132,7 @@ def model(rng: np.random.Generator) -> str:
             "    int8_t *const output = wanted;",
             f"    const int32_t *const sums = words, blocks = {TURNS};",
             f"    const tinyet_rounding_mve *const rounding = &roundings[{i}];",
-            f"    {made.twin.replace('ends', 'ends_of')}",
+            f"    {made.reference.replace('ends', 'ends_of')}",
             f"    wrong[{place}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             f"    for (uint32_t p = 1; wrong[{place}] == 0u && wanted[p] == wanted[0]; p++) {{",
             f"      wrong[{place}] = p == sizeof wanted - 2u ? 4u : 0u; /* all the same: nothing is tried */",
@@ -144,13 +144,13 @@ def model(rng: np.random.Generator) -> str:
         given = f"words, factors_{made16.exponent}, halves[{i}], (const void *){count}, &roundings16[{i}]"
         entries.append(f"{made16.name}, {{{given}}}")
         place = len(PRODUCTS) + len(ROUNDINGS) + 1 + i
-        twins += [
+        references += [
             "  {",
             "    static int16_t output[sizeof halves[0] / 2];",
             f"    const int32_t count = {count}, *const sums = words, *const multipliers = factors_{made16.exponent};",
             f"    const tinyet_rounding_mve *const rounding = &roundings16[{i}];",
             "    memset(output, 0x5a, sizeof output);",
-            f"    {made16.twin}",
+            f"    {made16.reference}",
             f"    wrong[{place}] |= memcmp(output, halves[{i}], sizeof output) != 0 ? 2u : 0u;",
             f"    for (uint32_t p = 1; wrong[{place}] == 0u && output[p] == output[0]; p++) {{",
             f"      wrong[{place}] = p == sizeof output / 2u - 2u ? 4u : 0u; /* all the same: nothing is tried */",
@@ -169,7 +169,7 @@ def model(rng: np.random.Generator) -> str:
         "guarded": harness.GUARDED,
     }
     return harness.model(
-        "linear", 1 + len(entries), text + harness.calls(["sums", "outputs", "halves"], entries, twins)
+        "linear", 1 + len(entries), text + harness.calls(["sums", "outputs", "halves"], entries, references)
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed windows of pools for Helium: on an emulated Cortex-M55 the same as their twins in C, general and vector
+"""Printed windows of pools for Helium: on an emulated Cortex-M55 the same as their references in C, general and vector
 registers as they were, the instructions that they say; one firmware for all."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tinyet.errors import InternalError
 from tinyet.ir import DType
 from tinyet.numerics import Int64
 from tinyet.ops.shared.averaging import average
-from tinyet.tiles.helium_pools import Average, Windows, files, twin_fields, twin_of
+from tinyet.tiles.helium_pools import Average, Windows, files, reference_fields, reference_of
 
 SHAPES = (
     (1, 1, 16, 16, 16, 16, 16),
@@ -76,18 +76,18 @@ static int16_t outputs[%(windows)d][512];
 def model(rng: np.random.Generator) -> str:
     """Layer 0 calls an empty function, the others what is printed. The output: a word for each, 0 where all
     is right."""
-    entries, twins = [], []
+    entries, references = [], []
     for i, w in enumerate(WINDOWS):
         # Inputs that begin anywhere.
         inputs = f"(const int8_t *)words + {i % 4 * (w.bits // 8)}"
         entries.append(f"{w.name}, {{{inputs}, outputs[{i}], (const void *){COUNT}, NULL, NULL}}")
-        fields = ", ".join(f".{name} = {value}" for name, value in twin_fields(w).items())
-        twins += [
+        fields = ", ".join(f".{name} = {value}" for name, value in reference_fields(w).items())
+        references += [
             "  {",
             "    static int16_t wanted[sizeof outputs[0] / 2];",
             f"    static const tinyet_windows_mve shape = {{{fields}}};",
             "    memset(wanted, 0x5a, sizeof wanted);",
-            f"    {twin_of(w)}({inputs}, wanted, {COUNT}, &shape);",
+            f"    {reference_of(w)}({inputs}, wanted, {COUNT}, &shape);",
             f"    wrong[{i + 1}] |= memcmp(wanted, outputs[{i}], sizeof wanted) != 0 ? 2u : 0u;",
             "  }",
         ]
@@ -97,7 +97,7 @@ def model(rng: np.random.Generator) -> str:
         "guarded": harness.GUARDED,
         "windows": len(WINDOWS),
     }
-    return harness.model("windows", 1 + len(entries), text + harness.calls(["outputs"], entries, twins))
+    return harness.model("windows", 1 + len(entries), text + harness.calls(["outputs"], entries, references))
 
 
 @pytest.mark.emulated

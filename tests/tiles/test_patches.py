@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed patches: on an emulated Cortex-M4 the same words as their twin in C, registers as they were, the instructions
-that they say, and the machine code that was described; one firmware for all."""
+"""Printed patches: on an emulated Cortex-M4 the same words as their reference in C, registers as they were, the
+instructions that they say, and the machine code that was described; one firmware for all."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ static tinyet_status run(void) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(first, second, words + 4, %(step)d, entries[i]);
     TINYET_LAYER_END(i);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, words, sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -84,11 +84,11 @@ def words_of(p: Patches) -> int:
 def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the patches i. The output: a word for each, 0 where all is right."""
     data = np.random.default_rng(8).integers(-(2**31), 2**31, BYTES // 4)
-    twins = []
+    references = []
     for p, _ in PRINTED:
         assert 4 + words_of(p) <= WORDS
         assert SECOND + p.reach <= BYTES
-        twins.append(
+        references.append(
             [
                 f"const tinyet_patches_shape_dsp shape = {p.literal};",
                 f"tinyet_patches_dsp(first, second, wanted + 4, {STEP}, shape);",
@@ -105,7 +105,7 @@ def model() -> str:
         "second": SECOND,
         "step": STEP,
         "count": len(PRINTED) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model("patches", len(PRINTED) + 1, text)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed rows of planes: on an emulated Cortex-M4 the same words as their twin in C, registers as they were, the
+"""Printed rows of planes: on an emulated Cortex-M4 the same words as their reference in C, registers as they were, the
 instructions that they say, and the machine code that was described; one firmware for all."""
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ static tinyet_status run(void) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(from, planes + 4, planes + 4 + entries[i].words, entries[i].function);
     TINYET_LAYER_END(i);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, planes, sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -89,16 +89,16 @@ static tinyet_status run(void) {
 def model() -> str:
     """Layer 0 calls an empty function, layer i + 1 the planes i. The output: a word for each, 0 where all is right."""
     words = np.random.default_rng(8).integers(-(2**31), 2**31, PIXELS // 4)
-    entries, twins = [], []
+    entries, references = [], []
     for p, page in PRINTED:
-        twin = f"tinyet_planes{'_s16' if p.bits == 16 else ''}_dsp"
+        reference = f"tinyet_planes{'_s16' if p.bits == 16 else ''}_dsp"
         assert 4 + p.channels * p.plane_words <= WORDS
         assert (p.count - 1) * p.step + (ROWS - 1) * p.row_step + p.channels * p.bits // 8 <= PIXELS
         entries.append(f"{{{page.named(p.name)}, {ROWS * p.row_words}}}")
-        twins.append(
+        references.append(
             [
                 f"const tinyet_planes_shape_dsp shape = {p.literal};",
-                f"{twin}(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
+                f"{reference}(from, wanted + 4, wanted + 4 + entries[i].words, shape);",
             ]
         )
     text = TEXT % {
@@ -110,7 +110,7 @@ def model() -> str:
         ),
         "words": WORDS,
         "count": len(PRINTED) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model("planes", len(PRINTED) + 1, text)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed products of Winograd's convolutions: what they take, and on an emulated Cortex-M4 the same sums as their twin
-in C, registers as they were, the instructions that they say; one firmware for all."""
+"""Printed products of Winograd's convolutions: what they take, and on an emulated Cortex-M4 the same sums as their
+reference in C, registers as they were, the instructions that they say; one firmware for all."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ static tinyet_status run(void) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(entries[i].weights, inputs, inputs + entries[i].words, entries[i].function);
     TINYET_LAYER_END(i);
-%(twins)s
+%(references)s
   }
   return TINYET_OK;
 }
@@ -64,12 +64,12 @@ def model(rng: np.random.Generator) -> str:
     right."""
     most = max(POSITIONS * each.step // 4 for each in PRODUCTS)
     arrays = [c_array("uint32_t", "pixels", rng.integers(-(2**31), 2**31, most))]
-    entries, twins = [], []
+    entries, references = [], []
     for i, each in enumerate(PRODUCTS, 1):
         weights = rng.integers(-(2**31), 2**31, POSITIONS * each.group_words)
         arrays.append(c_array("int32_t", f"weights_{i}", weights))
         entries.append(f"{{{each.name}, weights_{i}, {POSITIONS * each.step // 4}}}")
-        twins += [
+        references += [
             f"    if (i == {i}u) {{",
             "      memset(wanted, 0x5a, sizeof wanted);",
             f"      memcpy(wanted, pixels, (size_t){POSITIONS * each.step});",
@@ -86,7 +86,7 @@ def model(rng: np.random.Generator) -> str:
         ),
         "most": most,
         "count": len(PRODUCTS) + 1,
-        "twins": "\n".join(twins),
+        "references": "\n".join(references),
     }
     return harness.model("products", len(PRODUCTS) + 1, text)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed rows of int8 weights that are bytes: on an emulated Cortex-M4 the same bytes as their twin in C, registers as
-they were, the instructions that they say, and the machine code that was described; one firmware for all, in the orders
-of all cores."""
+"""Printed rows of int8 weights that are bytes: on an emulated Cortex-M4 the same bytes as their reference in C,
+registers as they were, the instructions that they say, and the machine code that was described; one firmware for all,
+in the orders of all cores."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ static tinyet_status run(void) {
     TINYET_LAYER_BEGIN(i);
     wrong[i] = guarded(entries[i].weights, pixels, made + 3, made + 3 + entries[i].count, entries[i].function);
     TINYET_LAYER_END(i);
-%(twins)s
+%(references)s
     wrong[i] |= memcmp(wanted, made, sizeof wanted) != 0 ? 2u : 0u;
   }
   return TINYET_OK;
@@ -91,10 +91,10 @@ def model() -> str:
     arrays = [c_array("uint32_t", "pixels", values[:, 0] % 2**16 + 2**16 * values[:, 1])]
     for i, (row, outputs) in enumerate(ROWS):
         arrays.append(c_array("int32_t", f"weights_{i}", stream(row, outputs, rng)))
-    entries, twins = [], []
+    entries, references = [], []
     for i, (row, outputs, page) in enumerate(PRINTED, 1):
         entries.append(f"{{{page.named(row.name)}, weights_{(i - 1) % len(ROWS)}, {outputs}}}")
-        twins.append(
+        references.append(
             [
                 f"const tinyet_row_shape_dsp shape = {row.literal};",
                 "tinyet_row_dsp(entries[i].weights, pixels, wanted + 3, wanted + 3 + entries[i].count, shape);",
@@ -109,7 +109,7 @@ def model() -> str:
         ),
         "most": MOST,
         "count": len(PRINTED) + 1,
-        "twins": harness.twins(twins),
+        "references": harness.references(references),
     }
     return harness.model("rows", len(PRINTED) + 1, text)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed functions that all layers share: on an emulated Cortex-M4, for many sizes, the same bytes as their twins in
-C, registers as they were, the instructions that they say for these sizes, and the machine code that was described."""
+"""Printed functions that all layers share: on an emulated Cortex-M4, for many sizes, the same bytes as their references
+in C, registers as they were, the instructions that they say for these sizes, and the machine code that was
+described."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ static const struct {
   int32_t values, rows, step;
 } rows[] = {%(sizes)s};
 """
-TWINS = """
+REFERENCES = """
   memset(wanted, 0x5a, sizeof wanted);
   memset(words, 0x5a, sizeof words);
   uint32_t *of = wrong + 1;
@@ -183,7 +184,7 @@ def model() -> str:
         f"(const void *){r.rows}, (const void *){step}}}"
         for i, (r, step) in enumerate(zip(ROWS, steps, strict=True))
     ]
-    text += harness.calls(["made", "widened"], entries, [TWINS])
+    text += harness.calls(["made", "widened"], entries, [REFERENCES])
     return harness.model("shared", 1 + len(entries), text)
 
 

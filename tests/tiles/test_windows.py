@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Printed output rows of depthwise convolutions of any size: on an emulated Cortex-M4 the same bytes as their twin in
-C, registers as they were, the instructions that they say, the machine code that was described; one firmware for all."""
+"""Printed output rows of depthwise convolutions of any size: on an emulated Cortex-M4 the same bytes as their reference
+in C, registers as they were, the instructions that they say, the machine code that was described; one firmware for
+all."""
 
 from __future__ import annotations
 
@@ -133,9 +134,9 @@ def drawn(w: Windows, rng: np.random.Generator) -> Drawn:
 
 def called(w: Windows, page: CorePage, d: Drawn) -> channels.Call:
     shape = "tinyet_depthwise_windows_shape_dsp"
-    twin = f"tinyet_depthwise_windows{'_s16' if w.to_int16 else ''}_dsp"
+    reference = f"tinyet_depthwise_windows{'_s16' if w.to_int16 else ''}_dsp"
     name, end = page.named(w.name), ROWS * w.next_row
-    return channels.Call(name, twin, shape, w.literal, d.stream, d.planes, end, f"int{w.bits}_t")
+    return channels.Call(name, reference, shape, w.literal, d.stream, d.planes, end, f"int{w.bits}_t")
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ int main(void) {
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-def test_c_twin(tmp_path: Path) -> None:
+def test_c_computes_the_same(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(PROGRAM, encoding="utf-8")
     include = str(assets.path("firmware") / "include")
     sanitizers = ["-fsanitize=undefined", "-fno-sanitize-recover=all"]

@@ -67,7 +67,7 @@ def test_the_same_program_gives_the_same_bytes_and_another_gives_others() -> Non
     assert small.program(channels=5).data != _DATA
 
 
-def test_a_program_without_twin_and_notes_comes_back() -> None:
+def test_a_program_without_float_graph_and_notes_comes_back() -> None:
     bare = Program("bare", small.graph())
     contents = decode(bare.data, "bare.tet")
     assert contents.float_graph is None

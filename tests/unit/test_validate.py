@@ -172,7 +172,7 @@ def test_sqnr_is_that_of_the_formula() -> None:
     assert result.layers[-1].sqnr_db == pytest.approx(10 * np.log10(signal / noise), rel=1e-6)
 
 
-def test_a_program_without_a_float_twin_has_no_sqnr_and_no_float_accuracy() -> None:
+def test_a_program_without_a_float_graph_has_no_sqnr_and_no_float_accuracy() -> None:
     program = Program("small", small.graph())
     deployment = deploy(program.graph, _DEPLOYMENT.target)
     samples = make_samples(program.inputs, [small.images(2)], np.array([0, 1]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twins in numpy of the float arithmetic in C (`firmware/include/tinyet_math.h`): same operations, same
+"""References in numpy of the float arithmetic in C (`firmware/include/tinyet_math.h`): same operations, same
 order, float32.
 
 Every function takes and gives float32 arrays of one shape and rounds after each operation, so that host and

@@ -32,7 +32,7 @@ from tinyet.tiles.pieces import placed_in_order
 from tinyet.tiles.registers import Placed
 
 HEADER = "tinyet_tile_lanes_s16_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 PAIRS = "1"
 """Label: of the loop over pairs."""
 _FROM, _TO, _END = "from", "to", "end"
@@ -170,7 +170,7 @@ def _pairs(columns: Columns, pairs: range, step: str, *, last: bool = False) -> 
 @lru_cache(256)
 def files(columns: Columns, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
-    twin = (
+    reference = (
         f"const tinyet_columns_s16_shape_dsp shape = {columns.literal};",
         "tinyet_columns_s16_dsp(from, to, shape);",
     )
@@ -179,5 +179,5 @@ def files(columns: Columns, page: CorePage = ARMV7E_M) -> dict[str, str]:
         f" * {columns.apart} bytes apart. Printed by tinyet/tiles."
     )
     return printer.printed(
-        function(columns, page), summary, ("const int16_t *from", "uint32_t *to"), twin, HEADER
+        function(columns, page), summary, ("const int16_t *from", "uint32_t *to"), reference, HEADER
     )

@@ -14,7 +14,7 @@ from tinyet.errors import InternalError
 from tinyet.tiles import int16
 
 HEADER = "tinyet_depthwise_rows_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 KERNEL = 3
 LARGEST_DOUBLE = 1020
 """Offset of LDRD, in bytes."""

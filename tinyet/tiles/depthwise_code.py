@@ -75,12 +75,12 @@ def function(rows: Rows, page: CorePage = ARMV7E_M) -> Nest[Rows]:
 def files(rows: Rows, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     types = "_s16" if rows.to_int16 else ""
-    twin = (
+    reference = (
         f"const tinyet_depthwise_rows_shape_dsp shape = {rows.literal};",
         f"tinyet_depthwise_rows{types}_dsp(weights, planes, (int{rows.bits}_t *)output, end, shape);",
     )
     parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
-    return printer.printed(function(rows, page), rows.summary, parameters, twin, HEADER)
+    return printer.printed(function(rows, page), rows.summary, parameters, reference, HEADER)
 
 
 def turns_of(rows: Rows, count: int) -> Mapping[str, int]:

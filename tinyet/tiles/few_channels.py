@@ -36,7 +36,7 @@ from tinyet.tiles.operation import (
 from tinyet.tiles.registers import allocated
 
 HEADER = "tinyet_conv2d_k8_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 PIXELS, TURNS = "1", "2"
 """Labels: of the loop over pixels, and of that over their outputs."""
 MOST_CHANNELS = 8
@@ -169,12 +169,12 @@ def _output(f: Few) -> list[Operation]:
 @lru_cache(256)
 def files(few: Few) -> dict[str, str]:
     """{name: text} of the header and the source."""
-    twin = (
+    reference = (
         f"const tinyet_few_shape_dsp shape = {few.literal};",
         "tinyet_few_dsp(input, weights, output, end, shape);",
     )
     parameters = ("const int8_t *input", "const int32_t *weights", "int8_t *output", "const int8_t *end")
-    return printer.printed(function(few), _summary(few), parameters, twin, HEADER)
+    return printer.printed(function(few), _summary(few), parameters, reference, HEADER)
 
 
 def _summary(f: Few) -> str:

@@ -37,7 +37,7 @@ from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
 HEADER = "tinyet_gates_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 GATES, ROWS, FOURS = "1", "2", "3"
 """Labels: of the loop over gates, of that over four rows each, and of that over inputs."""
 UNITS = 4
@@ -228,14 +228,14 @@ def _added(g: Gates, page: CorePage) -> list[Operation]:
 @lru_cache(256)
 def files(gates: Gates, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source."""
-    twin = (f"tinyet_gate_rows_dsp(weights, inputs, sums, gates, /* apart */ {int(gates.apart)});",)
+    reference = (f"tinyet_gate_rows_dsp(weights, inputs, sums, gates, /* apart */ {int(gates.apart)});",)
     parameters = (
         "const int32_t *weights",
         "const uint32_t *inputs",
         "int16_t *sums",
         "const tinyet_gates_dsp *gates",
     )
-    return printer.printed(function(gates, page), _summary(gates), parameters, twin, HEADER)
+    return printer.printed(function(gates, page), _summary(gates), parameters, reference, HEADER)
 
 
 def _summary(g: Gates) -> str:

@@ -9,7 +9,7 @@ LICENCE = "/* SPDX-License-Identifier: Apache-2.0 */"
 
 
 def header_of(name: str, summary: str, parameters: Sequence[str], include: str) -> str:
-    """The text of NAME.h. include: the header that the function's types and its twin in C are declared in."""
+    """The text of NAME.h. include: the header that the function's types and its reference in C are declared in."""
     guard = f"{name.upper()}_H"
     return "\n".join(
         (

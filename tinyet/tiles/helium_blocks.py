@@ -25,8 +25,8 @@ _WEIGHTS, _PIXELS, JOB = 64, 68, 72
 """Where these lie from sp."""
 _SUMS_END, _COUNT, _STEPS = 32, 36, 40
 """Of a tinyet_blocks_mve; what the rounding needs is at its beginning."""
-TWIN = "tinyet_blocks_mve_twin(weights, pixels, blocks, taps, &shape);"
-_TWIN_EVEN = TWIN.replace("blocks_mve", "blocks_rne_mve")
+REFERENCE = "tinyet_blocks_mve_reference(weights, pixels, blocks, taps, &shape);"
+_REFERENCE_EVEN = REFERENCE.replace("blocks_mve", "blocks_rne_mve")
 _PARAMETERS = ("const int8_t *weights", "const int8_t *pixels", "tinyet_blocks_mve *blocks")
 
 
@@ -134,8 +134,8 @@ class Blocks(Around):
         return f"tinyet_blocks_s8_{self.sums.name}_r{self.groups}_{side}{marks}_mve"
 
     @property
-    def twin(self) -> str:
-        return _TWIN_EVEN if self.even else TWIN
+    def reference(self) -> str:
+        return _REFERENCE_EVEN if self.even else REFERENCE
 
     @property
     def _spare(self) -> list[str]:
@@ -232,7 +232,7 @@ class Printed(Hashable, Protocol):
     def lines(self) -> list[str]: ...
 
     @property
-    def twin(self) -> str: ...
+    def reference(self) -> str: ...
 
     @property
     def code_bytes(self) -> int: ...
@@ -242,7 +242,7 @@ class Printed(Hashable, Protocol):
 
 @cache
 def files(blocks: Printed) -> dict[str, str]:
-    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its reference in C."""
     name, summary = blocks.name, " ".join(_summary(blocks))
     return {f"{name}.h": header_of(name, summary, _PARAMETERS, HEADER), f"{name}.c": _source(blocks)}
 
@@ -278,7 +278,7 @@ def _source(b: Printed) -> str:
             f"void {b.name}({', '.join(_PARAMETERS)}) {{",
             f"  static const int32_t taps[] = {{{taps}}};",
             f"  const tinyet_sums_shape_mve shape = {{{numbers}}};",
-            f"  {b.twin}",
+            f"  {b.reference}",
             "}",
             "#endif",
             "",

@@ -62,8 +62,8 @@ class Blocks16(Around):
         return f"tinyet_blocks_s16_{self.sums.name}_r{self.groups}_e{self.exponent}{marks}_mve"
 
     @property
-    def twin(self) -> str:
-        return f"tinyet_blocks_s16_mve_twin(weights, pixels, blocks, taps, &shape, {self.exponent});"
+    def reference(self) -> str:
+        return f"tinyet_blocks_s16_mve_reference(weights, pixels, blocks, taps, &shape, {self.exponent});"
 
     @cached_property
     def rounding(self) -> list[str]:

@@ -108,8 +108,8 @@ class Channels:
         return f"tinyet_depthwise_s8_{numbers}_{side}{marks}_mve"
 
     @property
-    def twin(self) -> str:
-        return f"tinyet_depthwise_{'rne_' if self.even else ''}mve_twin(job);"
+    def reference(self) -> str:
+        return f"tinyet_depthwise_{'rne_' if self.even else ''}mve_reference(job);"
 
     @property
     def planes(self) -> int:
@@ -375,7 +375,7 @@ def fits_row(eights: int, row: int) -> bool:
 
 @cache
 def files(channels: Channels) -> dict[str, str]:
-    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its reference in C."""
     name = channels.name
     header = header_of(name, _summary(channels), ("tinyet_depthwise_job_mve *job",), HEADER)
     return {f"{name}.h": header, f"{name}.c": _source(channels)}
@@ -401,7 +401,7 @@ def _source(c: Channels) -> str:
             "  );",
             "}",
             "#else",
-            f"void {c.name}(tinyet_depthwise_job_mve *job) {{ {c.twin} }}",
+            f"void {c.name}(tinyet_depthwise_job_mve *job) {{ {c.reference} }}",
             "#endif",
             "",
         )

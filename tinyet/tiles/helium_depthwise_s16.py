@@ -275,7 +275,7 @@ def fits_row(eights: int, row: int) -> bool:
 
 @cache
 def files(channels: Channels16) -> dict[str, str]:
-    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its reference in C."""
     c = channels
     summary = (
         f"Depthwise, {c.outputs} outputs of int16 of a patch in {c.groups} gathers. Printed by tinyet/tiles."
@@ -293,7 +293,7 @@ def files(channels: Channels16) -> dict[str, str]:
         "  );",
         "}",
         "#else",
-        f"void {c.name}(tinyet_depthwise_job_mve *job) {{ tinyet_depthwise_s16_mve_twin(job, {c.exponent}); }}",
+        f"void {c.name}(tinyet_depthwise_job_mve *job) {{ tinyet_depthwise_s16_mve_reference(job, {c.exponent}); }}",
         "#endif",
         "",
     )

@@ -73,9 +73,11 @@ class Products:
         return f"Products of {self.vectors} x {self.lanes} inputs with the weights of {OUTPUTS} outputs at a time."
 
     @property
-    def twin(self) -> str:
+    def reference(self) -> str:
         kind = "" if self.bits == 8 else "s16_"
-        return f"tinyet_linear_products_{kind}mve_twin(sums, inputs, from, weights, end, {self.vectors});"
+        return (
+            f"tinyet_linear_products_{kind}mve_reference(sums, inputs, from, weights, end, {self.vectors});"
+        )
 
     @property
     def _held(self) -> int:
@@ -153,8 +155,9 @@ class Rounding:
         return f"Sums to outputs, {BLOCK} at a time."
 
     @property
-    def twin(self) -> str:
-        return f"tinyet_linear_outputs_{'rne_' if self.even else ''}mve_twin(sums, ends, output, blocks, rounding);"
+    def reference(self) -> str:
+        kind = "rne_" if self.even else ""
+        return f"tinyet_linear_outputs_{kind}mve_reference(sums, ends, output, blocks, rounding);"
 
     @property
     def _saved(self) -> str:
@@ -247,8 +250,8 @@ class Rounding16:
         return f"Sums to outputs, {OUTPUTS} at a time."
 
     @property
-    def twin(self) -> str:
-        return f"tinyet_linear_outputs_s16_mve_twin(sums, multipliers, output, count, rounding, {self.exponent});"
+    def reference(self) -> str:
+        return f"tinyet_linear_outputs_s16_mve_reference(sums, multipliers, output, count, rounding, {self.exponent});"
 
     @property
     def _high(self) -> str:
@@ -299,7 +302,7 @@ class Printed(Hashable, Protocol):
     @property
     def summary(self) -> str: ...
     @property
-    def twin(self) -> str: ...
+    def reference(self) -> str: ...
     @property
     def before(self) -> list[str]: ...
     @property
@@ -319,7 +322,7 @@ def instructions(printed: Printed, calls: int, turns: int) -> int:
 
 @cache
 def files(printed: Printed) -> dict[str, str]:
-    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its reference in C."""
     summary = f"{printed.summary} Printed by tinyet/tiles."
     header = header_of(printed.name, summary, printed.parameters, HEADER)
     return {f"{printed.name}.h": header, f"{printed.name}.c": _source(printed, summary)}
@@ -341,7 +344,7 @@ def _source(printed: Printed, summary: str) -> str:
             "}",
             "#else",
             f"void {printed.name}({', '.join(printed.parameters)}) {{",
-            f"  {printed.twin}",
+            f"  {printed.reference}",
             "}",
             "#endif",
             "",

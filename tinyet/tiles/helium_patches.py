@@ -96,7 +96,7 @@ def fits(rows: int, width: int, step: int, patch: int) -> bool:
 
 @cache
 def files(patches: Patches) -> dict[str, str]:
-    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its reference in C."""
     name = patches.name
     header = header_of(name, _summary(patches), _PARAMETERS, HEADER)
     return {f"{name}.h": header, f"{name}.c": _source(patches)}
@@ -127,7 +127,7 @@ def _source(p: Patches) -> str:
             "#else",
             f"void {p.name}({', '.join(_PARAMETERS)}) {{",
             f"  const tinyet_patches_shape_mve shape = {{{numbers}}};",
-            "  tinyet_patches_mve_twin(to, from, count, &shape);",
+            "  tinyet_patches_mve_reference(to, from, count, &shape);",
             "}",
             "#endif",
             "",

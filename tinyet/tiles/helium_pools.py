@@ -242,7 +242,7 @@ def _stepped(register: str, step: int) -> list[str]:
 
 @cache
 def files(windows: Windows) -> dict[str, str]:
-    """{name: text} of the header and the source, one text for GCC and clang; for other cores its twin in C."""
+    """{name: text} of the header and the source, one text for GCC and clang; for other cores its reference in C."""
     header = header_of(windows.name, _summary(windows), _PARAMETERS, HEADER)
     return {f"{windows.name}.h": header, f"{windows.name}.c": _source(windows)}
 
@@ -252,12 +252,12 @@ def _summary(w: Windows) -> str:
     return f"{kind} of {w.rows} x {w.columns} taps, {w.channels} channels. Printed by tinyet/tiles."
 
 
-def twin_of(w: Windows) -> str:
+def reference_of(w: Windows) -> str:
     """The function in C that does the same."""
-    return f"tinyet_{'max' if w.average is None else 'avg'}_windows_s{w.bits}_mve_twin"
+    return f"tinyet_{'max' if w.average is None else 'avg'}_windows_s{w.bits}_mve_reference"
 
 
-def twin_fields(w: Windows) -> dict[str, object]:
+def reference_fields(w: Windows) -> dict[str, object]:
     """Of its tinyet_windows_mve, but for zeros at the end."""
     a = w.average
     names = ("rows", "columns", "channels", "row", "column", "step", "out_step")
@@ -270,7 +270,7 @@ def twin_fields(w: Windows) -> dict[str, object]:
 
 def _source(w: Windows) -> str:
     unused = ", ".join(f"TINYET_MVE_UNUSED {parameter}" for parameter in _PARAMETERS)
-    numbers = ", ".join(f".{name} = {value}" for name, value in twin_fields(w).items())
+    numbers = ", ".join(f".{name} = {value}" for name, value in reference_fields(w).items())
     return "\n".join(
         (
             LICENCE,
@@ -286,7 +286,7 @@ def _source(w: Windows) -> str:
             "#else",
             f"void {w.name}({', '.join(_PARAMETERS)}) {{",
             f"  static const tinyet_windows_mve shape = {{{numbers}}};",
-            f"  {twin_of(w)}(from, to, count, &shape);",
+            f"  {reference_of(w)}(from, to, count, &shape);",
             "}",
             "#endif",
             "",

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from tinyet.errors import InternalError
 from tinyet.tiles.helium import INSTRUCTION_BYTES, LANES, PIXELS, REACH, Sums
-from tinyet.tiles.helium_blocks import GROUP, TWIN
+from tinyet.tiles.helium_blocks import GROUP, REFERENCE
 from tinyet.tiles.helium_order import listed
 
 MOST_CHANNELS = 96
@@ -61,8 +61,8 @@ class Straight:
         return f"tinyet_straight_s8_{self.sums.name}_{len(self.shifts)}_{digest}_{side}_{zero}{bounds}_mve"
 
     @property
-    def twin(self) -> str:
-        return TWIN
+    def reference(self) -> str:
+        return REFERENCE
 
     @property
     def _lowest(self) -> bool:

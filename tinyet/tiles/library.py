@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources of the kernel library that are printed: functions of which one is shared by all layers of a program. Their
-declarations, and their twins in C, are in written headers."""
+declarations, and their references in C, are in written headers."""
 
 from __future__ import annotations
 

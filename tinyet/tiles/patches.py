@@ -32,7 +32,7 @@ from tinyet.tiles.pieces import placed_in_order
 from tinyet.tiles.registers import Placed
 
 HEADER = "tinyet_conv2d_tiles_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 ROWS, TAPS, FOURS = "1", "2", "3"
 """Labels: of the loops over the window's rows, over the taps of one, and over the values of one of these."""
 _TO, _STEP = "to", "step"
@@ -153,12 +153,12 @@ def function(patches: Patches, page: CorePage = ARMV7E_M) -> Nest[Patches]:
 @lru_cache(256)
 def files(patches: Patches, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
-    twin = (
+    reference = (
         f"const tinyet_patches_shape_dsp shape = {patches.literal};",
         "tinyet_patches_dsp(first, second, to, row_step, shape);",
     )
     parameters = ("const int8_t *first", "const int8_t *second", "uint32_t *to", "int32_t row_step")
-    return printer.printed(function(patches, page), _summary(patches), parameters, twin, HEADER)
+    return printer.printed(function(patches, page), _summary(patches), parameters, reference, HEADER)
 
 
 def _summary(p: Patches) -> str:

@@ -33,7 +33,7 @@ from tinyet.tiles.operation import (
 from tinyet.tiles.pieces import placed_in_order
 
 HEADER = "tinyet_depthwise_chw_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 ROWS = "1"
 """Label of the loop over rows; others are numbered as they come."""
 _FIRST_LABEL = 2
@@ -162,12 +162,12 @@ def _made(planes: Planes, page: CorePage) -> tuple[Nest[Planes], Mapping[str, in
 def files(planes: Planes, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     types = "_s16" if planes.bits == 16 else ""
-    twin = (
+    reference = (
         f"const tinyet_planes_shape_dsp shape = {planes.literal};",
         f"tinyet_planes{types}_dsp((const int{planes.bits}_t *)input, planes, end, shape);",
     )
     parameters = ("const void *input", "uint32_t *planes", "const uint32_t *end")
-    return printer.printed(function(planes, page), _summary(planes), parameters, twin, HEADER)
+    return printer.printed(function(planes, page), _summary(planes), parameters, reference, HEADER)
 
 
 def _summary(p: Planes) -> str:

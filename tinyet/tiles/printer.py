@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tile's function as C files: one text for GCC and clang, and for cores without the instructions its twin in C."""
+"""A tile's function as C files: one text for GCC and clang, and for cores without the instructions its reference in
+C."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tinyet.tiles.registers import Placed
 from tinyet.tiles.tile import Tile, Weights
 
 HEADER = "tinyet_tile_dsp.h"
-"""Of the twin and of what all tiles have in common; other types of tiles have their own (`types_of`)."""
+"""Of the reference and of what all tiles have in common; other types of tiles have their own (`types_of`)."""
 _PARAMETERS = ("const int32_t *weights", "const uint32_t *pixels", "void *output", "const void *end")
 
 
@@ -42,28 +43,29 @@ def files(tile: Tile, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     # Printed files are C++, too, where a pointer to void is no other pointer.
     types = types_of(tile)
     outputs = "output, end" if tile.bits > 8 else "(int8_t *)output, (const int8_t *)end"
-    twin = (
+    reference = (
         f"const tinyet_tile{types}_shape_dsp shape = {shape_literal(tile)};",
         f"tinyet_tile{types}_dsp(weights, pixels, {outputs}, shape);",
     )
-    return printed(function(tile, page), _summary(tile), _PARAMETERS, twin, f"tinyet_tile{types}_dsp.h")
+    return printed(function(tile, page), _summary(tile), _PARAMETERS, reference, f"tinyet_tile{types}_dsp.h")
 
 
 def types_of(t: Tile) -> str:
-    """A part of the names of the twin, of the type of its shape, and of the header of both."""
+    """A part of the names of the reference, of the type of its shape, and of the header of both."""
     if t.bits > 8:
         return "_lanes_s16" if t.lanes is not None else "_s16"
     return "_w4" if t.weights.int4 else ""
 
 
 def printed(
-    made: Printable, summary: str, parameters: Sequence[str], twin: Sequence[str], header: str = HEADER
+    made: Printable, summary: str, parameters: Sequence[str], reference: Sequence[str], header: str = HEADER
 ) -> dict[str, str]:
-    """The files of a function. twin: what it is in C, for cores without its instructions. header: of the twin."""
+    """The files of a function. reference: what it is in C, for cores without its instructions. header: that of the
+    reference."""
     name = made.page.named(made.tile.name)
     return {
         f"{name}.h": header_of(name, summary, parameters, header),
-        f"{name}.c": _source(made, summary, parameters, twin, f"{name}.h"),
+        f"{name}.c": _source(made, summary, parameters, reference, f"{name}.h"),
     }
 
 
@@ -71,14 +73,16 @@ def library_source(
     made: Printable,
     summary: str,
     parameters: Sequence[str],
-    twin: Sequence[str],
+    reference: Sequence[str],
     header: str,
     returns: str = "void ",
 ) -> dict[str, str]:
-    """The file of a function of the kernel library, whose declaration and twin are in a written header. returns: the
-    type, up to the name. Its addresses are words, as those of code behind its own are computed."""
+    """The file of a function of the kernel library, whose declaration and reference are in a written header. returns:
+    the type, up to the name. Its addresses are words, as those of code behind its own are computed."""
     return {
-        f"{made.tile.name}.c": _source(made, summary, parameters, twin, header, returns, "naked, aligned(4)")
+        f"{made.tile.name}.c": _source(
+            made, summary, parameters, reference, header, returns, "naked, aligned(4)"
+        )
     }
 
 
@@ -86,7 +90,7 @@ def _source(
     made: Printable,
     summary: str,
     parameters: Sequence[str],
-    twin: Sequence[str],
+    reference: Sequence[str],
     header: str,
     returns: str = "void ",
     attributes: str = "naked",
@@ -108,7 +112,7 @@ def _source(
             "}",
             "#else",
             f"{returns}{name}({', '.join(parameters)}) {{",
-            *(f"  {line}" for line in twin),
+            *(f"  {line}" for line in reference),
             "}",
             "#endif",
             "",

@@ -201,9 +201,9 @@ def _leave(page: CorePage) -> Placed:
 @lru_cache(256)
 def files(products: Products, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
-    twin = (f"tinyet_products_dsp(weights, inputs, end, /* pairs */ {products.pairs});",)
+    reference = (f"tinyet_products_dsp(weights, inputs, end, /* pairs */ {products.pairs});",)
     parameters = ("const int32_t *weights", "uint32_t *inputs", "const uint32_t *end")
-    return printer.printed(function(products, page), _summary(products), parameters, twin)
+    return printer.printed(function(products, page), _summary(products), parameters, reference)
 
 
 def _summary(p: Products) -> str:

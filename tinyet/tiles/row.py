@@ -40,7 +40,7 @@ from tinyet.tiles.pieces import placed_in_order
 from tinyet.tiles.registers import Placed
 
 HEADER = "tinyet_row_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 OUTER, TURN = "1", "2"
 """Labels: of the loop over four channels each, and of that over pairs of inputs."""
 CHANNELS = 4
@@ -261,12 +261,12 @@ def _rounded(r: Row, channel: int, page: CorePage) -> list[Operation]:
 @lru_cache(256)
 def files(row: Row, page: CorePage = ARMV7E_M) -> Mapping[str, str]:
     """{name: text} of the header and the source."""
-    twin = (
+    reference = (
         f"const tinyet_row_shape_dsp shape = {row.literal};",
         "tinyet_row_dsp(weights, inputs, (int8_t *)output, (const int8_t *)end, shape);",
     )
     parameters = ("const int32_t *weights", "const uint32_t *inputs", "void *output", "const void *end")
-    return printer.printed(function(row, page), _summary(row), parameters, twin, HEADER)
+    return printer.printed(function(row, page), _summary(row), parameters, reference, HEADER)
 
 
 def _summary(r: Row) -> str:

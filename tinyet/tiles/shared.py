@@ -252,11 +252,11 @@ def work(core: Model, steps: int, doubles: int, *, one_sided: bool, page: CorePa
 
 def files(page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the source."""
-    twin = ("tinyet_three_pixels_of_dsp(block);",)
+    reference = ("tinyet_three_pixels_of_dsp(block);",)
     summary = (
         f"All output channels of {PIXELS} pixels, by twos: two weights an int16, {2 * STEPS} pairs of input values of\n"
         " * straight code. Printed by tinyet/tiles."
     )
     return printer.library_source(
-        function(page), summary, ("const tinyet_three_pixels_dsp *block",), twin, HEADER
+        function(page), summary, ("const tinyet_three_pixels_dsp *block",), reference, HEADER
     )

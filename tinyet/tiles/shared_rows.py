@@ -181,10 +181,12 @@ def work(core: Model, values: int, rows: int, page: CorePage = ARMV7E_M) -> Work
 
 def files(page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the source."""
-    twin = ("return tinyet_widened_rows_of_dsp(to, from, values, rows, step);",)
+    reference = ("return tinyet_widened_rows_of_dsp(to, from, values, rows, step);",)
     summary = (
         f"Rows of bytes as pairs of int16 in every third word, {4 * FOURS} bytes of straight code.\n"
         " * Printed by tinyet/tiles."
     )
     parameters = ("uint32_t *to", "const int8_t *from", "int32_t values", "int32_t rows", "int32_t step")
-    return printer.library_source(function(page), summary, parameters, twin, HEADER, returns="uint32_t *")
+    return printer.library_source(
+        function(page), summary, parameters, reference, HEADER, returns="uint32_t *"
+    )

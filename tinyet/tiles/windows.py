@@ -17,7 +17,7 @@ from tinyet.tiles import int16
 from tinyet.tiles.form import Form
 
 HEADER = "tinyet_depthwise_windows_dsp.h"
-"""Of the twin in C."""
+"""Of the reference in C."""
 
 
 @dataclass(frozen=True)

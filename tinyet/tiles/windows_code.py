@@ -96,12 +96,12 @@ def function_of(code: Code) -> Made:
 def files(windows: Windows, page: CorePage = ARMV7E_M) -> dict[str, str]:
     """{name: text} of the header and the source."""
     types = "_s16" if windows.to_int16 else ""
-    twin = (
+    reference = (
         f"const tinyet_depthwise_windows_shape_dsp shape = {windows.literal};",
         f"tinyet_depthwise_windows{types}_dsp(weights, planes, (int{windows.bits}_t *)output, end, shape);",
     )
     parameters = ("const int32_t *weights", "const uint32_t *planes", "void *output", "const uint32_t *end")
-    return printer.printed(made(windows, page).nest, windows.summary, parameters, twin, HEADER)
+    return printer.printed(made(windows, page).nest, windows.summary, parameters, reference, HEADER)
 
 
 @dataclass(frozen=True)
