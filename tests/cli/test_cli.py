@@ -511,7 +511,7 @@ def test_build_and_validate_on_the_board_need_no_torch(here: Path) -> None:
 @pytest.mark.skipif(shutil.which("qemu-system-arm") is None, reason="qemu-system-arm is not installed")
 def test_one_model_on_many_boards(here: Path) -> None:
     """Too large for one is no failure; what is of one board only is refused, and so are boards without an emulator."""
-    small.program(size=64, hidden=600).save(here / "wide.tet")
+    small.program(size=64, hidden=70).save(here / "wide.tet")
     ended = tinyet("validate", "wide.tet", "--boards", "microbit, mps2_an386", "--json", "b.json")
     assert ended.status == 0, ended
     record = json.loads((here / "b.json").read_text())
