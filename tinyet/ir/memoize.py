@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tinyet.ir.graph import Node, Tensor
+from tinyet.ir.kept import Kept
 
 _MOST_BYTES = 2**20
 """Of constants of the layers of which `memoize_by_weights` keeps what one function gave, which may be several times as
@@ -42,24 +43,16 @@ def memoize(function: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T,
 def memoize_by_weights(function: Callable[Concatenate[Node, P], R]) -> Callable[Concatenate[Node, P], R]:
     """The same for a function of a layer's attributes, constants and quantization, that does not look at its image:
     layers of a program that is read again share what it gave, and layers by tiles. What was asked for last is kept."""
-    found: dict[Hashable, tuple[R, int]] = {}
-    kept = 0
+    found = Kept[tuple[R, int]](_MOST_BYTES, lambda made: made[1])
 
     @memoize
     @functools.wraps(function)
     def ask(node: Node, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        nonlocal kept
-        key = _weights_of(node), args, tuple(sorted(kwargs.items()))
-        if key in found:
-            found[key] = found.pop(key)
-            return found[key][0]
-        result = function(node, *args, **kwargs)
-        size = sum(t.data.nbytes for t in node.inputs if t is not None and t.data is not None)
-        found[key] = result, size
-        kept += size
-        while kept > _MOST_BYTES and len(found) > 1:
-            kept -= found.pop(next(iter(found)))[1]
-        return result
+        def made() -> tuple[R, int]:
+            size = sum(t.data.nbytes for t in node.inputs if t is not None and t.data is not None)
+            return function(node, *args, **kwargs), size
+
+        return found.get((_weights_of(node), args, tuple(sorted(kwargs.items()))), made)[0]
 
     return ask
 

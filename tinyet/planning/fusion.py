@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir.kept import Kept
 from tinyet.ir.memoize import memoize
 from tinyet.memory.fusion import FusionGroup, Run
 from tinyet.memory.tile_records import TiledInput
 from tinyet.ops import op_of
 from tinyet.opset import TileMap
-from tinyet.planning.kept import Kept
 from tinyet.planning.line_buffers import LineBuffers
 from tinyet.planning.tile_schedule import TileSchedule
 

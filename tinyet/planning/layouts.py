@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from tinyet.boards.cpus import Target
 from tinyet.errors import InternalError
 from tinyet.ir import Graph, Node, Tensor
+from tinyet.ir.kept import Kept
 from tinyet.ir.memoize import memoize
 from tinyet.memory import MemoryPlan, check_plan, offsets, plan_memory, schedule
 from tinyet.memory.fusion import FusionGroup
@@ -19,7 +20,6 @@ from tinyet.messages.stages import stage
 from tinyet.ops import op_of
 from tinyet.opset import NO_LAYOUTS, AccessOrder, AccessOrders, DataLayout, Kernel, Layouts
 from tinyet.planning.candidates import Candidate, Chosen
-from tinyet.planning.kept import Kept
 
 _ALIGN, _SCRATCH_ALIGN = 4, 8
 """Of all plans, in bytes."""

@@ -10,7 +10,8 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """Values by keys, of which some go where all weigh more than `most`. weigh: one of them."""
+    """Values by keys. Where all weigh more than `most`, those go that were asked for longest ago, never the last one.
+    weigh: one of them."""
 
     def __init__(self, most: int, weigh: Callable[[T], int]) -> None:
         self.most, self.weigh = most, weigh
@@ -24,6 +25,6 @@ class Kept(Generic[T]):
             return value
         value = self._found[key] = make()
         self._weight += self.weigh(value)
-        while self._weight > self.most:
+        while self._weight > self.most and len(self._found) > 1:
             self._weight -= self.weigh(self._found.pop(next(iter(self._found))))
         return value
